@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The number of bits that count versions within a millisecond.
 pub(crate) const COUNTER_BITS: u32 = 20;
 
-/// The unique time of a write: milliseconds since 1970 and a counter. Later writes have greater
+/// A write's unique time: milliseconds since 1970 and a counter. Later writes have greater
 /// versions, even if the system clock is set back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Version(pub(crate) u64);
@@ -23,13 +23,13 @@ impl Version {
         self.0 >> COUNTER_BITS
     }
 
-    /// Returns the smallest version of a millisecond.
+    /// Returns the smallest version in a millisecond.
     pub(crate) fn from_millis(millis: u64) -> Self {
         Self(millis << COUNTER_BITS)
     }
 }
 
-/// The clock for the times of writes and for the expiration of objects.
+/// The clock for write times and object expiration.
 #[derive(Debug, Clone, Default)]
 pub enum TimeSource {
     /// The system clock.
@@ -74,7 +74,6 @@ impl Clock {
         UNIX_EPOCH + Duration::from_millis(self.now_ms())
     }
 
-    /// Returns the next version.
     pub(crate) fn next(&self) -> Version {
         let now = self.now_ms() << COUNTER_BITS;
         let next = |last: u64| Some(now.max(last + 1));

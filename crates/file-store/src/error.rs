@@ -19,25 +19,25 @@ pub enum Error {
     /// The bucket does not exist: create it, or correct its name.
     #[error("bucket \"{bucket}\" does not exist")]
     NoSuchBucket {
-        /// The name of the bucket.
+        /// The bucket's name.
         bucket: String,
     },
     /// The bucket exists: use it, or choose another name.
     #[error("bucket \"{bucket}\" already exists")]
     BucketExists {
-        /// The name of the bucket.
+        /// The bucket's name.
         bucket: String,
     },
     /// The bucket is not empty: delete its objects and abort its uploads first.
     #[error("bucket \"{bucket}\" is not empty")]
     BucketNotEmpty {
-        /// The name of the bucket.
+        /// The bucket's name.
         bucket: String,
     },
     /// The name violates the rule in `why`: choose another.
     #[error("invalid bucket name \"{bucket}\": {why}")]
     InvalidBucketName {
-        /// The name of the bucket.
+        /// The bucket's name.
         bucket: String,
         /// The rule it violates.
         why: &'static str,
@@ -103,7 +103,7 @@ pub enum Error {
         /// The bucket.
         bucket: String,
     },
-    /// The state of versioning or object lock does not allow the operation.
+    /// The bucket's versioning or object-lock state does not allow the operation.
     #[error("bucket \"{bucket}\" is not in the necessary state: {why}")]
     InvalidBucketState {
         /// The bucket.
@@ -114,13 +114,13 @@ pub enum Error {
     /// The upload was completed, aborted or never created: start a new one.
     #[error("upload \"{id}\" does not exist")]
     NoSuchUpload {
-        /// The id of the upload.
+        /// The upload's ID.
         id: String,
     },
     /// The part does not match its acknowledgement: upload it again, or correct the request.
     #[error("invalid part {number} of the upload: {why}")]
     InvalidPart {
-        /// The number of the part.
+        /// The part's number.
         number: u16,
         /// The rule it violates.
         why: &'static str,
@@ -153,10 +153,10 @@ pub enum Error {
         #[source]
         source: Arc<haul_disk::Error>,
     },
-    /// The change is durable on this machine and visible, but not confirmed in the copy of the
-    /// store, so the loss of this machine may undo it: retry later. The retry finds the change,
-    /// such as a bucket that exists. A later change that is confirmed also confirms this one,
-    /// because the copy follows the log.
+    /// The change is durable on this machine and visible, but the store's copy has not confirmed
+    /// it, so the loss of this machine may undo it: retry later. The retry finds the change, such
+    /// as a bucket that exists. If the copy confirms a later change, this confirms the earlier one,
+    /// too, because the copy follows the log.
     #[error(
         "the change is durable on this machine, but not confirmed in the copy of the store: {what}"
     )]
@@ -178,7 +178,7 @@ pub enum Error {
     /// process.
     #[error("{} is in use by {holder}", dir.display())]
     InUse {
-        /// The directory of the store.
+        /// The store's directory.
         dir: PathBuf,
         /// A description of that process, with its id if known.
         holder: String,
@@ -192,7 +192,7 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// The log of the store failed: after a failed sync, close and reopen the store.
+    /// The store's log failed: after a failed sync, close and reopen the store.
     #[error("the log of the store failed: {}", error_chain(.0))]
     Log(#[source] log::Error),
     /// The store accepts no changes after an earlier failure: close and reopen it.
@@ -207,7 +207,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// `true` if a change was refused because of what exists, or does not.
+    /// Returns `true` if a change was rejected because something exists, or does not exist.
     pub(crate) fn is_about_existence(&self) -> bool {
         matches!(
             self,

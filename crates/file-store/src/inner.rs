@@ -30,9 +30,9 @@ pub(crate) struct Inner {
     pub(crate) volumes: Volumes,
     /// Which needles there are, and who changes them.
     pub(crate) keyspace: Keyspace,
-    /// What the threads of the store keep up.
+    /// What the store's threads keep up.
     pub(crate) maintenance: Maintenance,
-    /// The files of big objects.
+    /// Big objects' files.
     pub(crate) objects: Arc<Objects>,
     pub(crate) counters: Sharded<Counters>,
     /// The queue in which concurrent puts are hashed together.
@@ -79,15 +79,15 @@ impl Inner {
         appended
     }
 
-    /// Records that the log refuses records. On a full disk, it may accept the record once
-    /// compaction has freed space.
+    /// Records that the log rejects records, unless the disk is full: the log may then accept the
+    /// record once compaction has freed space.
     fn note_refusal<T>(&self, appended: &Result<T>) {
         if matches!(appended, Err(error) if !matches!(error, Error::Full { .. })) {
             self.maintenance.troubles.note(Work::Changes, appended);
         }
     }
 
-    /// Refuses changes of a store that is open for reading only.
+    /// Rejects changes to a store that is open for reading only.
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.options.is_read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
@@ -102,8 +102,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Records damage to a file of the index, so that the next opening of the store rebuilds the
-    /// index. Returns the error with the advice to reopen the store.
+    /// Records damage to an index file, so that the next opening of the store rebuilds the index.
+    /// Returns the error with the advice to reopen the store.
     pub(crate) fn note_index_damage(&self, error: Error) -> Error {
         let Error::Damaged { file, offset, what } = error else { return error };
         self.keyspace.index_files.discard_catalog();
@@ -112,7 +112,7 @@ impl Inner {
         Error::Damaged { file, offset, what }
     }
 
-    /// Removes the files of big objects that are no longer referenced.
+    /// Removes big objects' files that are no longer referenced.
     pub(crate) fn remove_files(&self, freed: &[u128]) {
         for id in freed {
             self.objects.remove(*id);
@@ -120,7 +120,7 @@ impl Inner {
     }
 
     /// Returns the sealed volumes, from oldest to newest, whose needles the index has completely.
-    /// The caller holds the lock of [`Upkeep`], so that compaction appends nothing meanwhile.
+    /// The caller holds the [`Upkeep`] lock, so that compaction appends nothing meanwhile.
     pub(crate) fn sealed_volumes(&self) -> Vec<SegmentInfo> {
         let mut volumes = self.volumes.log.segments();
         if let Some(current) = volumes.pop() {
@@ -165,7 +165,7 @@ mod tests {
         for (number, writer) in writers.iter().enumerate() {
             let synced = store.stats().log_batches;
             thread::scope(|scope| {
-                // The lock prevents the application of needles to the index.
+                // The lock keeps needles from being applied to the index.
                 let index = store.inner.keyspace.index.read();
                 let writing = scope.spawn(writer);
                 while store.inner.volumes.log.stats().batches == synced {

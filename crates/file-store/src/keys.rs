@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::object::{ATTRIBUTE_BYTES_MAX, Attributes, KEY_BYTES_MAX};
 
-/// Refuses bucket names that S3 does not allow.
+/// Rejects bucket names that S3 does not allow.
 pub(crate) fn check_bucket(bucket: &str) -> Result<()> {
     let bytes = bucket.as_bytes();
     let alphanumeric = |byte: Option<&u8>| {
@@ -25,7 +25,7 @@ pub(crate) fn check_bucket(bucket: &str) -> Result<()> {
     Err(Error::InvalidBucketName { bucket: bucket.to_owned(), why })
 }
 
-/// Refuses empty and too long keys. Any other UTF-8 is a valid key, because keys never become
+/// Rejects empty and too long keys. Any other UTF-8 is a valid key, because keys never become
 /// paths.
 pub(crate) fn check_key(key: &str) -> Result<()> {
     match key.len() {
@@ -35,7 +35,7 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
     }
 }
 
-/// Refuses attributes whose total length is too long.
+/// Rejects attributes whose total length is too long.
 pub(crate) fn check_attributes(attributes: &Attributes) -> Result<()> {
     let bytes = attributes.bytes();
     if bytes <= ATTRIBUTE_BYTES_MAX {

@@ -1,5 +1,4 @@
-//! The keys of an open store: the index in memory and on the disk, and the locks of those who change
-//! it.
+//! An open store's keys: the index in memory and on the disk, and the locks of those who change it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,26 +16,24 @@ use crate::pending_put::queue::PendingPuts;
 use crate::settings::cache::SettingsCache;
 use crate::writers::{BucketWriter, Writers};
 
-/// Which needles there are, and who changes them. `docs/internals/locks.md` has the order of the
-/// locks.
+/// Which needles there are, and who changes them. `docs/internals/locks.md` has the lock order.
 #[derive(Debug)]
 pub(crate) struct Keyspace {
     pub(crate) index: ShardedRwLock<Index>,
-    /// The files of the index.
     pub(crate) index_files: Arc<IndexFiles>,
     pub(crate) checkpoint_due: CheckpointDue,
     pub(crate) merges: MergeSignal,
-    /// The locks of keys. A writer holds the lock of its key from the lookup of the current object
-    /// to the application of the new needle. The empty key is the lock of the bucket itself.
+    /// Key locks. A writer holds its key's lock from the lookup of the current object until the new
+    /// needle is applied. The empty key is the bucket's own lock.
     pub(crate) keys: KeyLocks,
-    /// Read-locked by writers of objects, write-locked by the creation and deletion of buckets, so
-    /// that no object can be stored in a bucket that is being deleted.
+    /// Object writers hold the read lock, and a thread that creates or deletes a bucket holds the
+    /// write lock, so that no object can be stored in a bucket that is being deleted.
     pub(crate) gate: Arc<RwLock<()>>,
     /// The writers whose needles may not be in the index yet.
     pub(crate) writers: Arc<Writers>,
     /// Puts that the completing thread applies to the index.
     pub(crate) pending_puts: PendingPuts,
-    /// The versions of changes, which increase.
+    /// Assigns increasing versions to changes.
     pub(crate) clock: Clock,
     /// The settings of buckets that were used before.
     pub(crate) settings: SettingsCache,

@@ -41,17 +41,17 @@
 //! - A version that is retained, or has a legal hold, is removed by no function of the store, nor
 //!   is one whose lock damage makes unreadable.
 //! - A listing is complete, and in the byte order of the keys.
-//! - The files of the index are derived data: if one is missing or corrupt, the index is rebuilt
-//!   from the volumes when the store is opened.
+//! - Index files are derived data: if one is missing or corrupt, the index is rebuilt from the
+//!   volumes when the store is opened.
 //! - On a full disk objects can still be read, deleted and compacted, and compaction always frees
 //!   space: two volumes are reserved for it, on a disk with room for at least three. Overwrites
 //!   reach a steady state: writers are delayed until compaction has caught up, and refused only
 //!   when no dead space is left (`docs/space.md`).
-//! - With [`Options::replication`], an acknowledged change is in the copy of the store, too. A
-//!   change that fails with [`Error::NotReplicated`] is durable on this machine.
+//! - With [`Options::replication`], an acknowledged change is in the store's copy, too. A change
+//!   that fails with [`Error::NotReplicated`] is durable on this machine.
 //! - Keys are text and are never used as paths.
 //! - In a bucket with versioning, no version is lost: an object that cannot be retained, because it
-//!   is damaged, is not replaced. The deletion of a version never affects another one.
+//!   is damaged, is not replaced. Deleting a version never affects another one.
 //! - A sweep of a [`Lifecycle`] deletes an object only if it is expired at that moment: one that
 //!   was replaced since it was listed is kept, and so is one whose newest state may be in a damaged
 //!   place.
@@ -63,22 +63,22 @@
 //! | store an object of up to 8 KiB with [`Store::start_put`] | the same, and no thread that waits; a batch wakes one thread of the store |
 //! | overwrite or delete an object | also one read of up to 4 KiB, unless it was stored recently |
 //! | read a small object, cold | one read of up to 256 KiB: at most 4.5 KiB or about twice its length; two reads if it is longer |
-//! | read a range of an object of more than 128 KiB ([`Store::get_range`]), cold | one read of the head, and one of the blocks of 64 KiB |
-//! | read many objects ([`Store::get_many`]), cold | one read for each group of needles that are at most 16 KiB apart, up to 256 KiB; of an object of more than 128 KiB, one read of the head |
-//! | delete several objects or versions in one call | one write and one sync, or more if they exceed the buffer of the log; another one for each later deletion of a key, except of up to 64 versions together |
-//! | replace an object in a bucket with versions | one read of the object, and two writes and syncs; the object is written again, except for the files of a big one |
+//! | read a range of an object longer than 128 KiB ([`Store::get_range`]), cold | one read for the head, and one for the blocks of 64 KiB |
+//! | read many objects ([`Store::get_many`]), cold | one read for each group of needles that are at most 16 KiB apart, up to 256 KiB; for an object longer than 128 KiB, one read for the head |
+//! | delete several objects or versions in one call | one write and one sync, or more if they exceed the log's buffer; another one for each later deletion with the same key, except that up to 64 versions share one |
+//! | replace an object in a bucket with versions | one read of the object, and two writes and syncs; the object is written again, except for a big object's files |
 //! | delete an object in a bucket with versions | the same, with one write and one sync |
 //! | read a version | also one lookup of the current object |
-//! | store a big object | writes of aligned mebibytes, two syncs, one of them of the directory |
+//! | store a big object | aligned writes of 1 MiB, and two syncs: the file's and the directory's |
 //! | look up a key | one read of up to 4 KiB, none if it was stored recently; for an absent key, one read in about 300 to 500 lookups |
-//! | list | for each page, a read of a block of 16 KiB of each run of keys (at most 19 runs in simulations), then sequential reads |
+//! | list | for each page, a read of a 16 KiB block from each key run (at most 19 runs in simulations), then sequential reads |
 //! | sweep a bucket | the reads of a listing, of the prefixes that rules expire; one write and one sync for up to 256 deletions, without a read for an object that is where it was listed; for each key with expired versions a search of its versions, and in a bucket with object lock one read for each of these |
 //! | delete a version in a bucket with object lock | also one read of its head |
-//! | open | reads of the location table (8 to 9 bytes an object) and of the block indexes of the runs, of what was stored after the last checkpoint: the indexes of sealed volumes, and the end of the volume that was being written. After a kill, about [`Options::index_memory_bytes`] / 1 KiB needles are replayed, and those stored while a checkpoint was being written |
+//! | open | reads of the location table (8 to 9 bytes an object), of the runs' block indexes, and of what was stored after the last checkpoint: the indexes of sealed volumes, and the end of the volume that was being written. After a kill, about [`Options::index_memory_bytes`] / 1 KiB needles are replayed, and those stored while a checkpoint was being written |
 //! | a checkpoint, in the background | writes of the recent changes, at times of the whole location table; three syncs of files, two of the directory |
 //!
-//! Memory: about 10 bytes for an object and at most a fiftieth of the length of its key, up to
-//! [`Options::index_memory_bytes`] for recent changes, and the list of the files of big objects.
+//! Memory: about 10 bytes for an object and at most a fiftieth of its key's length, up to
+//! [`Options::index_memory_bytes`] for recent changes, and the list of big objects' files.
 //!
 //! # What it is not
 //! It is not distributed, and it keeps old versions of objects only in buckets with versioning

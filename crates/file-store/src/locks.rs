@@ -1,4 +1,4 @@
-//! Locks of keys: writers of the same key exclude one another, writers of different keys do not.
+//! Key locks: writers of the same key exclude one another, writers of different keys do not.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -21,11 +21,11 @@ struct Shard {
     released: Condvar,
 }
 
-/// The lock of a key. It is released when this value is dropped, on any thread.
+/// A key's lock, which is released when this value is dropped, on any thread.
 #[derive(Debug)]
 pub(crate) struct KeyGuard {
     shards: Arc<[Shard]>,
-    /// The index of the shard.
+    /// The shard's index.
     shard: usize,
     name: String,
 }
@@ -36,7 +36,7 @@ impl KeyLocks {
         Self { shards, hasher: RandomState::new() }
     }
 
-    /// Returns the index of the shard of a key, and the name of the key in it.
+    /// Returns the index of a key's shard, and the key's name in it.
     fn shard_of(&self, bucket: &str, key: &str) -> (usize, String) {
         // Bucket names contain no slash, so the text is unique for each bucket and key.
         let name = format!("{bucket}/{key}");
@@ -48,10 +48,10 @@ impl KeyLocks {
         KeyGuard { shards: Arc::clone(&self.shards), shard, name }
     }
 
-    /// Waits for the lock of a key and takes it.
+    /// Waits for a key's lock and takes it.
     ///
-    /// To prevent deadlocks, a thread that holds the lock of a key and waits for another takes them
-    /// in the order of their names.
+    /// To prevent deadlocks, a thread that holds a key's lock and waits for another takes them in
+    /// the order of their names.
     pub(crate) fn lock(&self, bucket: &str, key: &str) -> KeyGuard {
         let (shard, name) = self.shard_of(bucket, key);
         let Shard { held, released } = &self.shards[shard];
@@ -63,7 +63,7 @@ impl KeyLocks {
         self.guard(shard, name)
     }
 
-    /// Takes the lock of a key if it is free.
+    /// Takes a key's lock if it is free.
     pub(crate) fn try_lock(&self, bucket: &str, key: &str) -> Option<KeyGuard> {
         let (shard, name) = self.shard_of(bucket, key);
         let is_free = self.shards[shard].held.lock().insert(name.clone());

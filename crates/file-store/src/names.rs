@@ -1,25 +1,25 @@
-//! The names of all files of a store. Pure.
+//! The names of all files in a store. Pure.
 
 /// The marker file: it identifies the directory as a store and has its version.
 pub(crate) const MARKER: &str = "STORE";
 
-/// A file of this name in the directory of a store means that parts of the store are only in its
+/// A file with this name in a store's directory means that parts of the store are only in its
 /// remote copy. Such a store opens only on a disk that has these parts and hides the file.
 pub const REMOTE_MARKER: &str = "REMOTE";
 
-/// The copies of the manifest.
+/// The manifest's copies.
 pub(crate) const MANIFESTS: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
 
 /// The directory of the log whose segments are the volumes.
 pub(crate) const VOLUMES: &str = "volumes";
 
-/// The directory of big objects.
+/// The directory with big objects' files.
 pub(crate) const OBJECTS: &str = "objects";
 
-/// The directory of the index, whose files are derived from the volumes.
+/// The index directory, whose files are derived from the volumes.
 pub(crate) const INDEX: &str = "index";
 
-/// The catalog in the directory of the index: the list of its files.
+/// The catalog in the index directory: the list of the index files.
 pub(crate) const CATALOG: &str = "CATALOG";
 
 const UNFINISHED: &str = ".new";
@@ -30,17 +30,17 @@ pub(crate) fn unfinished(name: &str) -> String {
     format!("{name}{UNFINISHED}")
 }
 
-/// Returns `true` for the temporary name of a big object.
+/// Returns `true` for a big object's temporary name.
 pub(crate) fn is_unfinished_big_file(name: &str) -> bool {
     name.strip_suffix(UNFINISHED).and_then(parse_big_file).is_some()
 }
 
-/// Returns the name of the index of a volume, in the directory of the volumes.
+/// Returns the name of a volume's index, in the volumes directory.
 pub(crate) fn index(volume: u32) -> String {
     format!("{volume:010}{VOLUME_INDEX}")
 }
 
-/// Returns the volume of an index.
+/// Returns the number of the volume to which an index belongs.
 pub(crate) fn parse_index(name: &str) -> Option<u32> {
     let digits = name.strip_suffix(VOLUME_INDEX)?;
     (digits.len() == 10).then(|| digits.parse().ok())?
@@ -52,23 +52,23 @@ pub(crate) fn parse_volume(name: &str) -> Option<u32> {
     (haul_append_log::segment_name(number) == name).then_some(number)
 }
 
-/// Returns `true` for the temporary name of the index of a volume.
+/// Returns `true` for the temporary name of a volume's index.
 pub(crate) fn is_unfinished_index(name: &str) -> bool {
     name.strip_suffix(UNFINISHED).and_then(parse_index).is_some()
 }
 
-/// The kinds of files of the index.
+/// The kinds of index files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexFile {
     /// A sorted run of keys.
     Run,
     /// The location table.
     Locations,
-    /// Changes of the location table.
+    /// Changes to the location table.
     Changes,
 }
 
-/// Returns the name of a file of the index.
+/// Returns an index file's name.
 pub(crate) fn index_file(kind: IndexFile, number: u64) -> String {
     let suffix = match kind {
         IndexFile::Run => "keys",
@@ -78,14 +78,14 @@ pub(crate) fn index_file(kind: IndexFile, number: u64) -> String {
     format!("{number:010}.{suffix}")
 }
 
-/// Returns the number of a file of the index.
+/// Returns an index file's number.
 pub(crate) fn parse_index_file(name: &str) -> Option<u64> {
     let number = name.split_once('.')?.0.parse().ok()?;
     let kinds = [IndexFile::Run, IndexFile::Locations, IndexFile::Changes];
     kinds.iter().any(|kind| index_file(*kind, number) == name).then_some(number)
 }
 
-/// Returns the name of a file of a big object.
+/// Returns the name of a big object's file.
 pub(crate) fn big_file(id: u128) -> String {
     format!("{id:032x}")
 }

@@ -13,12 +13,12 @@ pub const ATTRIBUTE_BYTES_MAX: usize = 16 * 1024;
 /// The greatest part number of an upload (as in S3). The smallest is 1.
 pub const PART_NUMBER_MAX: u16 = 10_000;
 
-/// The MD5 of an object's bytes; of an object uploaded in parts, the MD5 of the parts' MD5s and the
-/// number of parts. Its text is as in S3, without quotes: `9e10…` or `9e10…-3`.
+/// The MD5 of an object's bytes; for an object uploaded in parts, the MD5 of the parts' MD5s and
+/// the number of parts. Its text is as in S3, without quotes: `9e10…` or `9e10…-3`.
 ///
 /// A program can store content in an encoded form, such as an encrypted one: see
-/// [`WrittenContent::encoded`](crate::WrittenContent::encoded). The hash is then the one that the
-/// program has set, and lengths are those of the encoded form.
+/// [`WrittenContent::encoded`](crate::WrittenContent::encoded). The program then sets the hash, and
+/// lengths are the encoded form's lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Etag {
     /// The hash.
@@ -29,7 +29,7 @@ pub struct Etag {
 }
 
 impl Etag {
-    /// The bit of [`Self::parts`] of content that is stored in an encoded form.
+    /// The bit in [`Self::parts`] for content that is stored in an encoded form.
     pub const ENCODED: u16 = 1 << 15;
 
     /// Returns `true` if the content is stored in an encoded form.
@@ -84,8 +84,8 @@ impl FromStr for Etag {
     }
 }
 
-/// The location of an object in the log. Two states of an object never have the same location, not
-/// even after compaction: see [`crate::Store::location`].
+/// An object's location in the log. Two states of an object never have the same location, not even
+/// after compaction: see [`crate::Store::location`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ObjectLocation {
     pub(crate) lsn: haul_append_log::Lsn,
@@ -93,22 +93,22 @@ pub struct ObjectLocation {
     pub(crate) bytes_hint: u32,
 }
 
-/// An object that was stored, and the location of this state of it.
+/// A stored object, and the location of this state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredObject {
-    /// The description of the object.
+    /// The object's description.
     pub info: ObjectInfo,
     /// The location at which it was stored. A caller that has its content can cache it with this
     /// location; compaction and another put may have changed the location since.
     pub location: ObjectLocation,
 }
 
-/// The description of an object.
+/// An object's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectInfo {
     /// The key.
     pub key: String,
-    /// The length.
+    /// The length, in bytes.
     pub bytes: u64,
     /// The time at which it was stored, in milliseconds.
     pub modified: SystemTime,
@@ -118,8 +118,8 @@ pub struct ObjectInfo {
     pub version_id: VersionId,
 }
 
-/// The ID of a version of an object. Its text is `null` or 16 hexadecimal digits; of two IDs that
-/// are not `null`, the greater one is newer.
+/// An object version's ID. Its text is `null` or 16 hexadecimal digits; of two IDs that are not
+/// `null`, the greater one is newer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum VersionId {
     /// An object that was stored while versioning was off or suspended. A key has at most one.
@@ -157,7 +157,7 @@ impl FromStr for VersionId {
     }
 }
 
-/// The state of a bucket that decides if objects are retained when they are replaced or deleted.
+/// The bucket state that decides if objects are retained when they are replaced or deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Versioning {
     /// Versioning was never enabled: objects are not retained.
@@ -180,7 +180,7 @@ pub struct VersionInfo {
     pub is_delete_marker: bool,
 }
 
-/// The parameters of a listing of versions.
+/// The parameters of a version listing.
 #[derive(Debug, Clone, Default)]
 pub struct ListVersionsRequest<'a> {
     /// Lists only keys with this prefix.
@@ -196,7 +196,7 @@ pub struct ListVersionsRequest<'a> {
     pub limit: usize,
 }
 
-/// An entry of a listing of versions.
+/// An entry in a version listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionListEntry {
     /// A version of an object, or a delete marker.
@@ -205,8 +205,8 @@ pub enum VersionListEntry {
     Prefix(String),
 }
 
-/// A page of a listing of versions, in the byte order of the keys, and from the newest version of a
-/// key to the oldest one.
+/// A page of a version listing, in the byte order of the keys, and for each key from the newest
+/// version to the oldest one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VersionListPage {
     /// The entries.
@@ -273,8 +273,8 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Attributes {
     }
 }
 
-/// A condition on the current object of a key, without which a write is refused. The test and the
-/// write are atomic.
+/// A condition on a key's current object. A write whose condition does not hold is rejected. The
+/// test and the write are atomic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Precondition {
     /// No condition.
@@ -350,7 +350,7 @@ pub struct ListPage {
 pub struct UploadInfo {
     /// The ID: 32 hexadecimal digits.
     pub id: String,
-    /// The key of the upload.
+    /// The upload's key.
     pub key: String,
     /// The time at which it was started.
     pub started: SystemTime,
@@ -363,7 +363,7 @@ pub struct UploadInfo {
 pub struct PartInfo {
     /// The number, from 1 to [`PART_NUMBER_MAX`].
     pub number: u16,
-    /// The length.
+    /// The length, in bytes.
     pub bytes: u64,
     /// The time at which it was stored.
     pub modified: SystemTime,

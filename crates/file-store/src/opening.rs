@@ -1,4 +1,4 @@
-//! Opening a store: its state from the disk, and its threads.
+//! Opens a store: reads its state from the disk, and starts its threads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Store {
     /// Opens the store in the root of any disk, such as a simulated one.
     ///
     /// # Errors
-    /// Like [`Store::open`].
+    /// Fails like [`Store::open`].
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<(Self, RecoveryReport)> {
         options.check()?;
         let lock = match disk.lock("", &options.holder)? {
@@ -128,7 +128,7 @@ impl Store {
     }
 }
 
-/// Starts the threads of a store. Returns them in the order in which they are stopped.
+/// Starts a store's threads. Returns them in the order in which they are stopped.
 fn start_workers(inner: &Arc<Inner>) -> Result<Vec<Box<dyn Worker>>> {
     let merges = MergeThread::start(inner)?;
     let completing = CompletingThread::start(inner)?;

@@ -1,4 +1,4 @@
-//! The options of a store.
+//! Store options.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::replication::interface::Replication;
 /// The minimum number of needles between two checkpoints.
 const RECENT_NEEDLES_MIN: u64 = 16;
 
-/// Options of a store. The defaults suit one machine with one disk.
+/// Store options. The defaults suit one machine with one disk.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Behaviour: the length from which on an object is streamed to a file of its own. Shorter
@@ -40,27 +40,27 @@ pub struct Options {
     /// at most [`Self::lifecycle_day`]. Each bucket is swept at most once a day in UTC, and after a
     /// change of its rules.
     pub lifecycle_check_every: Duration,
-    /// Behaviour: the length of a day of lifecycle rules; 24 h. For tests: with another length, all
-    /// ages of rules change in proportion and are not rounded, and each bucket is swept at most once
-    /// in this time.
+    /// Behaviour: the length of a day in lifecycle rules; 24 h. For tests: with another length, all
+    /// ages in rules change in proportion and are not rounded, and each bucket is swept at most
+    /// once in this time.
     pub lifecycle_day: Duration,
     /// Behaviour: receives the changes that lifecycle rules make; none.
     pub lifecycle_observer: LifecycleObserver,
-    /// Performance: the interval in which the headers of durable needles are written to the index
-    /// of their volume, which is synced every fifth time. Corruption of bytes that were written
+    /// Performance: the interval in which the heads of durable needles are written to their
+    /// volume's index, which is synced every fifth time. Corruption of bytes that were written
     /// within this time before a kill or power cut cannot be distinguished from a torn write. 1 s.
     pub index_write_every: Duration,
-    /// Performance: the memory for recent changes of the index; 64 MiB. When the changes use half
-    /// of it, or their number exceeds one per KiB of it, they are written to disk, so opening the
-    /// store after a kill replays few more. The rest of the index uses 10 bytes per object, and 1
-    /// byte per 50 bytes of the object's name.
+    /// Performance: the memory for recent index changes; 64 MiB. When the changes use half of it,
+    /// or their number exceeds one per KiB of it, they are written to disk, so opening the store
+    /// after a kill replays few more. The rest of the index uses 10 bytes per object, and 1 byte
+    /// per 50 bytes of the object's name.
     pub index_memory_bytes: u64,
     /// Performance: the memory for pinned big objects, which are requested often: their files are
     /// locked in the page cache and verified once, and can then be sent without a copy, see
     /// [`crate::Object::pinned`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it; 0, because
     /// only servers send files.
     pub pinned_bytes_max: u64,
-    /// Performance: the memory for objects of volumes that are locked in the page cache, see
+    /// Performance: the memory for objects in volumes that are locked in the page cache, see
     /// [`crate::Store::get_locked_at`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it; 0,
     /// because only servers send files.
     pub locked_bytes_max: u64,
@@ -68,19 +68,20 @@ pub struct Options {
     pub holder: String,
     /// Behaviour: the clock for writes and expiration; the system clock.
     pub time: TimeSource,
-    /// Behaviour: `true` if all changes are refused with [`Error::ReadOnly`], and the store starts no
-    /// background work. The store still writes into its directory to recover, and locks it; `false`.
+    /// Behaviour: `true` if all changes are rejected with [`Error::ReadOnly`], and the store starts
+    /// no background work. The store still writes into its directory to recover, and locks it;
+    /// `false`.
     pub is_read_only: bool,
     /// Behaviour: the copy of the store elsewhere. Each call that changes the store waits until the
     /// copy contains the change, and [`crate::Store::start_put`] starts no put; none.
     pub replication: Option<Arc<dyn Replication>>,
-    /// Performance: the function that calls the wakers of all futures of [`crate::Store::start_put`]
-    /// that resolve together, by calling its argument. By default it does only that. A server can
-    /// pass a function that wakes the thread of its event loop once for all of them.
+    /// Performance: the function that wakes all [`crate::Store::start_put`] futures that resolve
+    /// together, by calling its argument. By default it does only that. A server can pass a
+    /// function that wakes its event loop's thread once for all of them.
     pub wake_all: fn(&mut dyn FnMut()),
 }
 
-/// The changes of the index since the last checkpoint.
+/// The index changes since the last checkpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RecentChanges {
     /// The memory of the recent keys, without keys that are being written.
@@ -114,13 +115,13 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the number of bytes of the file system that neither new volumes nor big objects use.
+    /// Returns the number of bytes in the file system that neither new volumes nor big objects use.
     pub(crate) fn free_bytes_min(&self) -> u64 {
         self.volume_bytes / 8
     }
 
-    /// Returns the maximum length of a record that compaction moves, which is also that of the append
-    /// buffers. Every record that the store appends with these options is shorter.
+    /// Returns the maximum length of a record that compaction moves, which is also the append
+    /// buffers' length. Every record that the store appends with these options is shorter.
     pub(crate) fn record_bytes_max(&self) -> u64 {
         (2 * self.big_object_bytes).next_multiple_of(4096).max(1 << 20)
     }

@@ -1,10 +1,10 @@
-//! The statistics of a store.
+//! Store statistics.
 
 use crate::lifecycle::stats::LifecycleStats;
 use crate::store::Store;
 use crate::troubles::Work;
 
-/// The state of a store, and its counters since it was opened.
+/// A store's state, and its counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The number of buckets.
@@ -29,15 +29,15 @@ pub struct Stats {
     pub live_volume_bytes: u64,
     /// The bytes of replaced or deleted needles in volumes, which compaction frees.
     pub dead_volume_bytes: u64,
-    /// The number of files of big objects.
+    /// The number of big objects' files.
     pub big_files: u64,
-    /// The bytes of objects in these files.
+    /// The object bytes in these files.
     pub big_file_bytes: u64,
     /// The bytes of these files that are locked in the page cache.
     pub pinned_bytes: u64,
     /// The bytes of objects in volumes that are locked in the page cache.
     pub locked_bytes: u64,
-    /// The bytes of the runs, which are part of the index on disk.
+    /// The bytes in the runs, which are part of the index on disk.
     pub index_run_bytes: u64,
     /// The memory of the recent keys, which no run contains yet.
     pub index_recent_bytes: u64,
@@ -45,9 +45,9 @@ pub struct Stats {
     pub puts: u64,
     /// Deleted objects.
     pub deletes: u64,
-    /// Objects opened for reading, including those of which only the head was read.
+    /// Objects opened for reading, also if only the head was read.
     pub gets: u64,
-    /// ListEntry pages.
+    /// Pages of listings.
     pub lists: u64,
     /// Read requests for needles.
     pub needle_reads: u64,
@@ -57,13 +57,13 @@ pub struct Stats {
     pub log_records: u64,
     /// Batches in which these records were committed.
     pub log_batches: u64,
-    /// Syncs of the log.
+    /// Log syncs.
     pub log_syncs: u64,
     /// Bytes written to the log, including padding.
     pub log_written_bytes: u64,
-    /// The total duration of syncs of the log, in microseconds.
+    /// The total duration of log syncs, in microseconds.
     pub sync_us_total: u64,
-    /// A histogram of the durations of syncs: element `i` counts those below `2^i` microseconds
+    /// A histogram of sync durations: element `i` counts the syncs shorter than `2^i` microseconds
     /// that the previous elements do not count.
     pub sync_us: [u64; haul_append_log::SYNC_BUCKETS],
     /// Volumes removed by compaction.
@@ -71,7 +71,7 @@ pub struct Stats {
     /// The bytes of small objects that fit before compaction must free space; `None` on a disk
     /// without a limit.
     pub free_bytes: Option<u64>,
-    /// Volumes in the reserve of compaction, whose space nothing else can use.
+    /// Volumes in compaction's reserve, whose space nothing else can use.
     pub reserve_volumes: u64,
     /// The intended size of this reserve; a small or full disk has fewer volumes.
     pub reserve_volumes_wanted: u64,
@@ -87,14 +87,14 @@ pub struct Stats {
     pub lifecycle: LifecycleStats,
     /// Whether each of [`Work::ALL`] fails, because the disk is full or refuses files.
     pub failing: [bool; Work::ALL.len()],
-    /// `true` after a failed sync: until the store is reopened, nothing more is stored. After a
-    /// failed sync of the directory of big objects, only big objects are refused; after one of the
-    /// manifest, no volume is removed.
+    /// `true` after a failed sync: until the store is reopened, nothing more is stored. If the sync
+    /// of the big objects' directory failed, only big objects are rejected; if the manifest's sync
+    /// failed, no volume is removed.
     pub latched: bool,
 }
 
 impl Store {
-    /// Returns the state of the store, and its counters since it was opened.
+    /// Returns the store's state, and its counters since it was opened.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let inner = &self.inner;

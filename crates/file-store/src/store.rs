@@ -23,7 +23,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Returns the directory of the store.
+    /// Returns the store's directory.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.inner.dir

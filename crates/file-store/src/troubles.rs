@@ -8,7 +8,7 @@ use haul_sync::{AtomicBool, Mutex, now};
 
 use crate::error::{Error, Result};
 
-/// A kind of work of a store.
+/// A kind of work that a store does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Work {
@@ -47,11 +47,10 @@ pub struct Trouble {
     pub reason: String,
     /// The error of the last attempt. It may name files of the store.
     pub error: String,
-    /// The first of the attempts that failed one after the other.
+    /// When the first of the successive failed attempts was made.
     pub since: Instant,
 }
 
-/// The troubles of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
     /// `false` if there is none, so that successful work needs no lock.
@@ -60,7 +59,7 @@ pub(crate) struct Troubles {
 }
 
 impl Troubles {
-    /// Records whether work was successful. Refusals that are the fault of the caller, such as a
+    /// Records whether work was successful. Rejections that are the caller's fault, such as a
     /// missing bucket, say nothing about it.
     pub(crate) fn note<T>(&self, work: Work, outcome: &Result<T>) {
         match outcome {
@@ -73,7 +72,6 @@ impl Troubles {
         }
     }
 
-    /// Records that work was successful.
     pub(crate) fn worked(&self, work: Work) {
         if self.is_any.load(Ordering::Relaxed) {
             let mut found = self.found.lock();
@@ -89,13 +87,13 @@ impl Troubles {
         self.is_any.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the troubles, by the kind of work.
+    /// Returns the troubles, sorted by the kind of work.
     pub(crate) fn all(&self) -> Vec<Trouble> {
         self.found.lock().values().cloned().collect()
     }
 }
 
-/// Returns the reason for which the disk refuses work; `None` if the error has another cause.
+/// Returns why the disk refuses work; `None` if the error has another cause.
 fn disk_reason(error: &Error) -> Option<String> {
     Some(match error {
         Error::Full { .. } | Error::Stalled { .. } => "the disk is full".to_owned(),

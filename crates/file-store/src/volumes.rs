@@ -1,4 +1,4 @@
-//! The volumes of an open store: their files, the log that they are, and what is known of them.
+//! An open store's volumes: their files, the log that they are, and what is known about them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use crate::volume_index::IndexWriter;
 /// Where needles are.
 #[derive(Debug)]
 pub(crate) struct Volumes {
-    /// The directory of the volumes and their indexes.
+    /// The directory with the volumes and their indexes.
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) log: Log,
-    /// The heads of needles that the indexes of volumes lack, and the files of these indexes.
+    /// The needle heads that the volume indexes lack, and the indexes' files.
     pub(crate) indexes: IndexWriter,
     /// The list of volumes; `None` if both copies were lost and there was no space for new ones.
     pub(crate) manifest: Option<ManifestFile>,
     pub(crate) damage: FoundDamage,
-    /// Reusable buffers of long objects.
+    /// Reusable buffers for long objects.
     pub(crate) buffers: Arc<Buffers>,
-    /// The memory for locked objects of volumes.
+    /// The memory for locked objects in volumes.
     pub(crate) locked: LockedMemory,
 }
 
 impl Volumes {
-    /// Returns the nonces of all volumes.
+    /// Returns all volumes' nonces, by volume number.
     pub(crate) fn nonces(&self) -> HashMap<u32, u64> {
         self.log.segments().iter().map(|segment| (segment.number, segment.nonce)).collect()
     }

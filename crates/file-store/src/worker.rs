@@ -1,4 +1,4 @@
-//! The threads of an open store.
+//! An open store's threads.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -9,11 +9,12 @@ use crate::error::{Error, Result};
 
 /// A thread that works in the background until it is stopped.
 pub(crate) trait Worker: Debug + Send + Sync {
-    /// Makes the thread end at its next step, and waits for that. Dropping the worker does the same.
+    /// Makes the thread end at its next step, and waits for that. Dropping the worker does this,
+    /// too.
     fn stop(&mut self);
 }
 
-/// Starts a thread of the store in a directory.
+/// Starts a thread for the store in a directory.
 pub(crate) fn spawn(
     dir: &Path,
     name: &str,

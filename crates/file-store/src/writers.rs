@@ -1,13 +1,12 @@
-//! Tracking of volumes that may contain needles of active writers, which the index does not have
-//! yet.
+//! Tracks the volumes that may contain active writers' needles that the index does not have yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_sync::{ArcRwLockReadGuard, Condvar, Mutex};
 
-/// The active writers: those between their first lookup in the index and the application of their
-/// needle.
+/// The active writers. A writer is active from its first lookup in the index until its needle is
+/// applied.
 ///
 /// After its sync and before its application, a needle is in no structure, and compaction, which
 /// consults the index, would consider it dead. Therefore a writer registers with the volume that
@@ -45,7 +44,7 @@ pub(crate) struct BucketWriter {
 }
 
 impl Writers {
-    /// Creates the registry of a store whose newest volume is `current`.
+    /// Creates the registry for a store whose newest volume is `current`.
     pub(crate) fn new(current: u32) -> Self {
         Self { state: Mutex::new(State { current, ..State::default() }), left: Condvar::new() }
     }

@@ -17,30 +17,29 @@ pub(crate) struct AppendedRecord {
 /// An operation whose records may not be durable yet.
 #[derive(Debug)]
 pub(crate) struct Pending<T> {
-    /// The records, in the order of the log. Each must be applied once it is durable, even if the
-    /// operation failed after it was appended.
+    /// The records, in log order. Each must be applied once it is durable, even if the operation
+    /// failed after it was appended.
     pub(crate) records: Vec<AppendedRecord>,
     /// The outcome once the records are durable.
     pub(crate) outcome: Result<T>,
 }
 
 impl<T> Pending<T> {
-    /// Calls a function that appends records and adds them to the given list.
+    /// Calls `append`, which appends records to the log and adds them to the list that it receives.
     pub(crate) fn start(append: impl FnOnce(&mut Vec<AppendedRecord>) -> Result<T>) -> Self {
         let mut records = Vec::new();
         let outcome = append(&mut records);
         Self { records, outcome }
     }
 
-    /// Replaces the result of a success.
     pub(crate) fn map<U>(self, to: impl FnOnce(T) -> U) -> Pending<U> {
         Pending { records: self.records, outcome: self.outcome.map(to) }
     }
 }
 
 impl Inner {
-    /// Waits until the records of an operation are durable, and applies them to the index. Several
-    /// operations that are started before the first of them is finished share syncs.
+    /// Waits until an operation's records are durable, and applies them to the index. Operations
+    /// that start before the first of them finishes share syncs.
     pub(crate) fn finish<T>(&self, pending: Pending<T>) -> Result<T> {
         pending.records.into_iter().try_for_each(|record| self.finish_record(record))?;
         pending.outcome
@@ -53,22 +52,22 @@ impl Inner {
         Ok(())
     }
 
-    /// Applies the needles of a durable record to the index in one step, and removes files that are
-    /// no longer referenced.
+    /// Applies a durable record's needles to the index in one step, and removes files that are no
+    /// longer referenced.
     pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
         self.volumes.indexes.push(at, &changes);
         self.apply_to_index(changes.into_iter().map(|change| (change, at)));
     }
 
-    /// Applies durable records of one needle each to the index in one step, in log order, and
+    /// Applies durable records with one needle each to the index in one step, in log order, and
     /// removes files that are no longer referenced.
     pub(crate) fn apply_records(&self, records: Vec<(Change, Position)>) {
         self.volumes.indexes.push_records(&records);
         self.apply_to_index(records.into_iter());
     }
 
-    /// Records the length of the volume of a record before the first record of this volume is
-    /// applied: the log may use a file again that is longer than new volumes.
+    /// Announces a volume's length before the volume's first record is applied: the log may reuse a
+    /// file that is longer than new volumes.
     pub(crate) fn announce(&self, index: &mut Index, at: Position) {
         let number = at.lsn.segment();
         if index.addresses.range(number).is_none()

@@ -1,4 +1,4 @@
-//! The data of an object in a volume, read block by block.
+//! An object's data in a volume, read block by block.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::error::{Error, Result};
 use crate::format::BLOCK_BYTES;
 use crate::inner::Inner;
 
-/// The data of an object in a volume, read block by block. It stays readable as long as this value
+/// An object's data in a volume, read block by block. The data stays readable as long as this value
 /// exists.
 pub(crate) struct BlockData {
     pub(super) inner: Arc<Inner>,
     /// The bucket and the key, for error messages.
     pub(super) name: (String, String),
     pub(super) record: PinnedRecord,
-    /// The offset of the data in the payload of the record.
+    /// The data's offset in the record's payload.
     pub(super) data_at: u32,
     pub(super) bytes: u32,
-    /// The checksum of each block.
+    /// One checksum per block.
     pub(super) blocks: Box<[u32]>,
 }
 
@@ -52,7 +52,7 @@ impl BlockData {
         }
     }
 
-    /// Reads the blocks with these numbers, without `end`.
+    /// Reads the blocks `first..end`.
     fn read_blocks(&self, first: usize, end: usize) -> Result<Vec<u8>> {
         let start = first * BLOCK_BYTES;
         let mut bytes = vec![0; (end * BLOCK_BYTES).min(self.bytes as usize) - start];

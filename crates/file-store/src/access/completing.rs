@@ -1,5 +1,5 @@
-//! The completing thread: it waits for the log on behalf of all started puts, and applies the
-//! needles of a batch to the index in one step.
+//! The completing thread waits for the log on behalf of all started puts, and applies a batch's
+//! needles to the index in one step.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,11 +15,9 @@ use crate::pending_put::queue::{AppendedPut, WaitedPut};
 use crate::troubles::Work;
 use crate::worker::{Worker, spawn};
 
-/// The maximum number of puts that are applied under one lock of the index, during which readers
-/// wait.
+/// The maximum number of puts that are applied under one index lock, during which readers wait.
 const APPLY_MAX: usize = 64;
 
-/// The completing thread of an open store.
 #[derive(Debug)]
 pub(crate) struct CompletingThread {
     inner: Option<Arc<Inner>>,
@@ -68,9 +66,8 @@ fn complete_until_stopped(inner: &Inner) {
 /// Waits until the oldest put is durable, and completes all puts that are durable by then. The
 /// other puts return to the queue; if a waker drops the store, they are completed from there.
 ///
-/// 1. The log commits the batch of the oldest put, on this thread unless another thread does so.
-///    After a crash before the end of the sync, the log may or may not have the needles of the
-///    batch.
+/// 1. The log commits the oldest put's batch, on this thread unless another thread does so. After a
+///    crash before the sync ends, the log may or may not have the batch's needles.
 /// 2. Durable needles are applied to the index and become visible.
 /// 3. The keys are unlocked.
 /// 4. The futures resolve, and their wakers are called, without a lock.

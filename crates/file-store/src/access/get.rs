@@ -25,7 +25,7 @@ use crate::store::Store;
 /// long as a reactor thread may be busy.
 const CACHED_BYTES_MAX: u32 = (1 << 20) + (64 << 10);
 
-/// The bytes of a run that a listing reads ahead: a page of 1,000 keys takes about 60 KB.
+/// The bytes that a listing reads ahead from a run: a page of 1,000 keys takes about 60 KB.
 const LIST_READAHEAD_BYTES: usize = 64 << 10;
 
 impl Store {
@@ -50,7 +50,7 @@ impl Store {
     /// Returns an object without its content, with one read of a few KiB.
     ///
     /// # Errors
-    /// As [`Store::get`].
+    /// Fails like [`Store::get`].
     pub fn head(&self, bucket: &str, key: &str) -> Result<Object> {
         let inner = &self.inner;
         Counters::count(&inner.counters.local().gets);
@@ -74,9 +74,9 @@ impl Store {
         self.get_with(bucket, key, |inner, candidate| inner.read_content(candidate, bucket, key))
     }
 
-    /// Returns the location of the newest state of an object, without I/O. As long as this returns
-    /// the same location, the object is unchanged, so a caller can cache the object and validate
-    /// its copy with this call. Compaction also changes the location of an object.
+    /// Returns the location of an object's newest state, without I/O. As long as this returns the
+    /// same location, the object is unchanged, so a caller can cache the object and validate its
+    /// copy with this call. Compaction also changes an object's location.
     ///
     /// Returns `None` if the object does not exist, or if only a read can determine the location.
     #[must_use]
@@ -117,9 +117,10 @@ impl Store {
     /// Returns the object at a location like [`Store::get_cached_at`], with its bytes locked in the
     /// page cache and verified: [`Object::locked`]. Copies nothing, and waits for no disk.
     ///
-    /// Returns `None` if the object has at most 64 KiB, or a length outside `lengths`, is stored in an encoded form, is not in a
-    /// volume or not wholly in the page cache, if the log still writes near it, or if
-    /// [`crate::Options::locked_bytes_max`] or the system forbids it. Use another function then.
+    /// Returns `None` if the object has at most 64 KiB or a length outside `lengths`, is stored in
+    /// an encoded form, is not in a volume or not wholly in the page cache, if the log still writes
+    /// near it, or if [`crate::Options::locked_bytes_max`] or the system forbids it. Use another
+    /// function then.
     #[must_use]
     pub fn get_locked_at(
         &self,
@@ -146,8 +147,8 @@ impl Store {
         Some(Object { info: entry.info(key), attributes, content })
     }
 
-    /// Returns the number of volumes that were removed while objects of them were locked: after a
-    /// change, look for those whose [`crate::LockedObject::is_removed`] is `true`.
+    /// Returns how many volumes were removed while some of their objects were locked. After a
+    /// change, look for the objects whose [`crate::LockedObject::is_removed`] is `true`.
     #[must_use]
     pub fn locked_removals(&self) -> u64 {
         self.inner.volumes.log.shared_removals()
@@ -160,8 +161,8 @@ impl Store {
         }
     }
 
-    /// Returns an object of up to 1 MiB in a volume like [`Store::get`] if it is in the page cache.
-    /// Returns `None` if it is longer, not cached, or this is unknown: then call
+    /// Returns an object like [`Store::get`] if it has up to 1 MiB and is in a volume and in the
+    /// page cache. Returns `None` if it is longer or not cached, or if that is unknown: then call
     /// [`Store::get`]. Never waits for the disk, so a thread that must not block can call it.
     ///
     /// # Errors
@@ -227,8 +228,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Returns the object of a needle that was read. `None` if it has files and was overwritten in
-    /// the meantime, because these files may have been removed.
+    /// Returns the object whose needle was read; `None` if the object has files and was overwritten
+    /// in the meantime, because these files may have been removed.
     ///
     /// # Errors
     /// [`Error::Damaged`] if the files do not have the length that the needle declares.
@@ -328,7 +329,7 @@ impl Inner {
         if candidate.is_long() { self.volumes.buffers.take() } else { Vec::new() }
     }
 
-    /// Reads the attributes of the needle of an upload or a part.
+    /// Reads the attributes in an upload's or a part's needle.
     pub(crate) fn read_attributes(&self, at: Position) -> Result<Attributes> {
         let mut front = vec![0; HEAD_READ_BYTES.min(at.payload_bytes as usize)];
         loop {

@@ -16,20 +16,21 @@ use crate::store::Store;
 /// bounds the memory (24 bytes per key) and the time in which a position may become obsolete.
 const WINDOW_KEYS: usize = 1 << 16;
 
-/// The number of keys that are looked up under one lock of the index.
+/// The number of keys that are looked up under one index lock.
 const LOCKED_KEYS: usize = 256;
 
-/// The objects of many keys, read together; returned by [`Store::get_many`].
+/// Many keys' objects, read together; returned by [`Store::get_many`].
 ///
-/// Its items are indexes of keys, and the results for these keys.
+/// Each item is a key's index and the result for this key.
 #[derive(Debug)]
 pub struct GetMany<'a> {
     store: &'a Store,
     bucket: &'a str,
     keys: &'a [&'a str],
-    /// The keys whose objects are being read. `reader` has their indexes as tags.
+    /// Reads the objects of the window's keys; a record's tag is its key's index.
     reader: Option<BatchReader<'a>>,
-    /// The first key of the window. Earlier keys in the window are there for the second time.
+    /// The first new key in the window. The window's earlier keys are in a window for the second
+    /// time.
     window_start: usize,
     /// The first key that has not been in a window.
     next: usize,
@@ -39,15 +40,15 @@ pub struct GetMany<'a> {
     moved: Vec<usize>,
     /// Keys that are looked up one by one: those that no slot of the location table matches.
     unmatched: VecDeque<usize>,
-    /// The requests of `reader` that are already counted in the statistics, and their bytes.
+    /// The requests that `reader` made and the statistics already count, and their bytes.
     counted: (u64, u64),
     /// The number of results that are not yet returned.
     left: usize,
 }
 
 impl Store {
-    /// Reads many objects of a bucket. Small objects are read completely. Of an object of more than
-    /// 128 KiB, only the head is read; [`Object::read`] then reads its data as after
+    /// Reads many objects in a bucket. Reads small objects completely. If an object has more than
+    /// 128 KiB, reads only its head; [`Object::read`] then reads its data as after
     /// [`Store::open_object`].
     ///
     /// The iterator returns each index once, with the result for its key, in the order in which the
@@ -65,7 +66,7 @@ impl Store {
     /// full disk, do not keep an unfinished iterator for long.
     ///
     /// # Errors
-    /// For each key, those of [`Store::get`].
+    /// For each key, the result fails like [`Store::get`].
     #[must_use]
     pub fn get_many<'a>(&'a self, bucket: &'a str, keys: &'a [&'a str]) -> GetMany<'a> {
         GetMany {
@@ -100,8 +101,8 @@ impl GetMany<'_> {
         &self.store.inner
     }
 
-    /// Looks up the keys of the next window and submits the reads of their objects. Returns `false`
-    /// if there are no more keys.
+    /// Looks up the next window's keys and submits the reads of their objects. Returns `false` if
+    /// there are no more keys.
     fn open_window(&mut self) -> bool {
         let end = self.keys.len().min(self.next + WINDOW_KEYS);
         let (moved, fresh) = (std::mem::take(&mut self.moved), self.next..end);
@@ -120,7 +121,7 @@ impl GetMany<'_> {
         true
     }
 
-    /// Adds a read of the first candidate of each key.
+    /// Adds a read of each key's first candidate.
     fn look_up(&mut self, keys: &[usize], requests: &mut Vec<RecordRequest>) {
         let index = self.store.inner.keyspace.index.read();
         self.is_certain &= index.hidden.any().is_none();

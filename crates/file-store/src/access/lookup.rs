@@ -1,7 +1,7 @@
-//! Lookup of the needle of a key: in the recent changes, or by one read of a candidate record.
+//! Looks up a key's needle: in the recent changes, or by one read of a candidate record.
 //!
-//! The location table returns the records that may contain the needle of a key, usually one or
-//! none. The key in the needle decides. If a candidate is damaged, the runs decide.
+//! The location table returns the records that may contain a key's needle, usually one or none. The
+//! key in the needle decides. If a candidate is damaged, the runs decide.
 
 use haul_append_log::{self as log, Lsn, Position};
 use haul_sync::ShardedRwLockReadGuard;
@@ -15,10 +15,10 @@ use crate::index::entry::Entry;
 use crate::inner::Inner;
 use crate::object::Attributes;
 
-/// The bytes that are read for the head of a needle: enough unless the attributes are very long.
+/// The bytes that are read for a needle's head: enough unless the attributes are very long.
 pub(crate) const HEAD_READ_BYTES: usize = 4096;
 
-/// The number of lookups of a key before a needle that moves repeatedly is reported as damaged.
+/// After this many lookups of a key, a needle that keeps moving is reported as damaged.
 const LOOKUPS_MAX: usize = 16;
 
 /// A candidate that was read.
@@ -30,8 +30,8 @@ pub(crate) enum Read<T> {
 }
 
 impl Inner {
-    /// Returns the newest entry of a key: from memory if it changed recently, otherwise by reading
-    /// the head of its needle. If the needle is damaged, the entry comes from the runs.
+    /// Returns a key's newest entry: from memory if the key changed recently, otherwise by reading
+    /// its needle's head. If the needle is damaged, the entry comes from the runs.
     ///
     /// # Errors
     /// [`Error::Damaged`] if both the needle and the run are damaged; [`Error::Disk`] or
@@ -57,8 +57,8 @@ impl Inner {
         }
     }
 
-    /// Returns the newest entry of a key like [`Self::find`], but only from the recent changes and
-    /// the page cache. Returns `None` if these do not contain it.
+    /// Returns a key's newest entry like [`Self::find`], but only from the recent changes and the
+    /// page cache. Returns `None` if these do not contain it.
     pub(crate) fn find_in_memory(&self, bucket: &str, key: &str) -> Option<Option<Entry>> {
         let index = self.keyspace.index.read();
         if let Some(recent) = index.keys.recent(bucket, key) {
@@ -76,7 +76,7 @@ impl Inner {
         Some(None)
     }
 
-    /// Reads the head of a needle like [`Self::read_head`], if it is in the page cache.
+    /// Reads a needle's head like [`Self::read_head`], if it is in the page cache.
     pub(super) fn read_head_cached(
         &self,
         candidate: Candidate,
@@ -90,7 +90,7 @@ impl Inner {
         self.head_in(at, front, bucket, key).map(Some)
     }
 
-    /// Returns the entry of an existing object on behalf of a request.
+    /// Returns an existing object's entry on behalf of a request.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`]; [`Error::Damaged`] if the newest state of the
@@ -103,7 +103,7 @@ impl Inner {
     /// Looks up an object on behalf of a request and reads it with `read`.
     ///
     /// # Errors
-    /// Like [`Self::entry`], and those of `read`. Damage is recorded.
+    /// Fails like [`Self::entry`] and like `read`. Records damage.
     pub(crate) fn look_up<T>(
         &self,
         bucket: &str,
@@ -115,7 +115,7 @@ impl Inner {
         self.look_up_in(index, bucket, key, read)
     }
 
-    /// Looks up an object of any bucket like [`Self::look_up`], also of an internal one.
+    /// Looks up an object like [`Self::look_up`], in any bucket, also an internal one.
     pub(crate) fn look_up_in<T>(
         &self,
         index: ShardedRwLockReadGuard<'_, Index>,
@@ -153,7 +153,7 @@ impl Inner {
         self.look_up_cached_in(index, bucket, key, read)
     }
 
-    /// Looks up an object of any bucket like [`Self::look_up_cached`], also of an internal one.
+    /// Looks up an object like [`Self::look_up_cached`], in any bucket, also an internal one.
     pub(crate) fn look_up_cached_in<T>(
         &self,
         index: ShardedRwLockReadGuard<'_, Index>,
@@ -181,10 +181,10 @@ impl Inner {
         Err(no_such_key(bucket, key))
     }
 
-    /// Returns the newest entry of a key of any bucket like [`Self::find`].
+    /// Returns a key's newest entry like [`Self::find`], in any bucket.
     ///
     /// # Errors
-    /// Those of [`Self::find`]; [`Error::Damaged`] if the newest state of the key may be in a
+    /// Fails like [`Self::find`]; [`Error::Damaged`] if the newest state of the key may be in a
     /// damaged place.
     pub(crate) fn find_certain(&self, bucket: &str, key: &str) -> Result<Option<Entry>> {
         let found = self.find(bucket, key)?;
@@ -199,8 +199,8 @@ impl Inner {
         }
     }
 
-    /// Reads the candidates of a key until one of them contains its object. Repeats the lookup if
-    /// compaction moved the needle in the meantime.
+    /// Reads a key's candidates until one contains its object. Repeats the lookup if compaction
+    /// moved the needle in the meantime.
     fn search<T>(
         &self,
         mut candidates: Candidates,
@@ -240,14 +240,14 @@ impl Inner {
         }
     }
 
-    /// Returns the entry of a key from the runs, if its needle is at `lsn`.
+    /// Returns a key's entry from the runs, if its needle is at `lsn`.
     fn indexed(&self, lsn: Lsn, bucket: &str, key: &str) -> Result<Option<Entry>> {
         let keys = self.keyspace.index.read().keys.snapshot();
         Ok(keys.get(bucket, key)?.filter(|entry| entry.at.lsn == lsn))
     }
 
-    /// Reads the head of the needle in a damaged record: the checksum of the head may still match.
-    /// `None` if it does not, or if the needle belongs to another key.
+    /// Reads the needle's head in a damaged record: the head's checksum may still match. `None` if
+    /// it does not, or if the needle belongs to another key.
     pub(crate) fn salvage(
         &self,
         candidate: Candidate,
@@ -259,7 +259,7 @@ impl Inner {
         Some((entry, attributes))
     }
 
-    /// Converts the error of a missing volume to [`Error::Damaged`].
+    /// Converts a missing volume's error to [`Error::Damaged`].
     pub(crate) fn explain(&self, lsn: Lsn, error: Error) -> Error {
         if !matches!(error, Error::Log(log::Error::Invalid(_))) {
             return error;
@@ -273,7 +273,7 @@ impl Inner {
         Error::Damaged { file, offset: lsn.offset().into(), what: what.to_owned() }
     }
 
-    /// Reads the head of the needle in a record.
+    /// Reads a needle's head from its record.
     pub(crate) fn read_head(
         &self,
         candidate: Candidate,
@@ -292,7 +292,7 @@ impl Inner {
         self.head_in(at, &front, bucket, key)
     }
 
-    /// Returns the head of the needle at the start of a record's payload.
+    /// Decodes the needle's head at the start of a record's payload.
     pub(super) fn head_in(
         &self,
         at: Position,
@@ -307,8 +307,8 @@ impl Inner {
         })
     }
 
-    /// Reads the start of the needle in a record: at least its head, unless the needle is
-    /// malformed. One read suffices unless the attributes are very long.
+    /// Reads a needle's start from its record: at least the head, unless the needle is malformed.
+    /// One read suffices unless the attributes are very long.
     pub(super) fn read_front(&self, candidate: Candidate) -> Result<(Position, Vec<u8>)> {
         let mut buffer = vec![0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
         loop {

@@ -27,7 +27,7 @@ pub struct Object {
     pub(super) content: Content,
 }
 
-/// The maximum number of files of a pinned object. Each request counts and looks up all of them on
+/// The maximum number of files in a pinned object. Each request counts and looks up all of them on
 /// a reactor thread.
 const PINNED_PARTS_MAX: usize = 256;
 
@@ -61,7 +61,7 @@ pub(super) struct Files {
     /// The bucket and the key, for error messages.
     pub(super) name: (String, String),
     pub(super) parts: Box<[FilePart]>,
-    /// The number and the reader of the file that was read last.
+    /// The index and the reader of the file that was read last.
     pub(super) open: Mutex<Option<(usize, Arc<BigReader>)>>,
 }
 
@@ -113,7 +113,7 @@ impl Object {
         }
     }
 
-    /// Returns the bytes of an object that [`crate::Store::get_locked_at`] has returned.
+    /// Returns the object's locked bytes, if [`crate::Store::get_locked_at`] returned it.
     #[must_use]
     pub fn locked(&self) -> Option<&Arc<LockedObject>> {
         match &self.content {
@@ -167,12 +167,12 @@ impl Object {
         objects.pinned.pin(&files.parts, map, verify).map_err(|error| files.note(error))
     }
 
-    /// Returns the lengths of the parts of the upload; one length for an object that was not
+    /// Returns the length of each part of the upload; one length for an object that was not
     /// uploaded in parts.
     #[must_use]
     pub fn part_bytes(&self) -> Vec<u64> {
         let files = self.files();
-        // The copy of an object in parts can share its files, and is in one piece.
+        // A copy in one piece may share the files of an object in parts.
         if files.is_empty() || self.info.etag.parts == 0 {
             return vec![self.info.bytes];
         }
@@ -222,8 +222,7 @@ impl Files {
         error
     }
 
-    /// Returns the number of the part that contains `offset`, and the offset of the part's first
-    /// byte.
+    /// Returns the index of the part that contains `offset`, and where this part starts.
     fn part_at(&self, offset: u64) -> Option<(usize, u64)> {
         let mut start = 0;
         for (number, part) in self.parts.iter().enumerate() {

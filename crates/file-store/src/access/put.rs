@@ -42,8 +42,8 @@ impl Store {
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::InvalidKey`], [`Error::PreconditionFailed`],
     /// [`Error::Full`]; [`Error::Log`] after a failed sync: then only reopening the store
-    /// determines whether the object was stored. [`Error::NotReplicated`] if the object was stored
-    /// and is not confirmed in the copy of the store.
+    /// determines whether the object was stored. [`Error::NotReplicated`] if the object was stored,
+    /// but the store's copy has not confirmed it.
     ///
     /// # Durability
     /// The object survives a power cut when this returns.
@@ -61,7 +61,7 @@ impl Store {
     /// Stores an object like [`Store::put`], and also returns its location.
     ///
     /// # Errors
-    /// Like [`Store::put`].
+    /// Fails like [`Store::put`].
     ///
     /// # Durability
     /// The object survives a power cut when this returns.
@@ -77,7 +77,7 @@ impl Store {
         self.inner.acknowledge(stored)
     }
 
-    /// Stores an object like [`Store::put`], but does not wait for the copy of the store.
+    /// Stores an object like [`Store::put`], but does not wait for the store's copy.
     pub(crate) fn put_locally(
         &self,
         bucket: &str,
@@ -123,7 +123,7 @@ impl Store {
     /// Stores written content under a key, replacing an existing object.
     ///
     /// # Errors
-    /// Like [`Store::put`].
+    /// Fails like [`Store::put`].
     ///
     /// # Durability
     /// The object survives a power cut when this returns.
@@ -218,11 +218,11 @@ impl Store {
         Ok(StoredObject { info, location: at.into() })
     }
 
-    /// Stores the object of one key under another key. The files of a big object are shared, not
-    /// copied. Without `attributes`, the copy has the attributes of the source, without its lock.
+    /// Stores one key's object under another key. The files of a big object are shared, not copied.
+    /// Without `attributes`, the copy has the source's attributes, without its lock.
     ///
     /// # Errors
-    /// [`Error::NoSuchKey`] for the source, and those of [`Store::put`].
+    /// Fails like [`Store::get`] for the source, and like [`Store::put`] for the copy.
     ///
     /// # Durability
     /// The copy survives a power cut when this returns.
@@ -237,13 +237,13 @@ impl Store {
         self.copy_object(&object, to, attributes, precondition)
     }
 
-    /// Stores an object that was opened with its content under another key like [`Store::copy`]:
-    /// for example a version that [`Store::get_version`] returned. The copy has the
-    /// ETag of `object`: a caller that sets another one there makes an object in one piece of one in
-    /// parts.
+    /// Stores an object under another key like [`Store::copy`]. The object was opened with its
+    /// content: it may be a version that [`Store::get_version`] returned. The copy gets the ETag in
+    /// `object`. A caller that sets another ETag there turns an object in parts into a copy in one
+    /// piece.
     ///
     /// # Errors
-    /// Those of [`Store::put`]; [`Error::Invalid`] for an object of which only the head or some
+    /// Fails like [`Store::put`]; [`Error::Invalid`] if only the object's head or some of its
     /// ranges were read.
     ///
     /// # Durability
@@ -296,9 +296,9 @@ impl Store {
 }
 
 impl Inner {
-    /// Appends the needle of a new object: looks up the current object of the key, tests the
-    /// precondition, and sets the version. The caller has locked the key. Returns the object that
-    /// the needle replaces.
+    /// Appends a new object's needle: looks up the key's current object, tests the precondition,
+    /// and sets the version. The caller has locked the key. Returns the object that the needle
+    /// replaces.
     pub(crate) fn append_object(
         &self,
         head: &mut Head,
@@ -315,9 +315,9 @@ impl Inner {
         Ok((replaces, ticket))
     }
 
-    /// Appends the needle of a new object like [`Self::append_object`] in a bucket with or without
-    /// versions: retains the current object first, if necessary. Also returns the tombstones of
-    /// versions in the same record.
+    /// Appends a new object's needle like [`Self::append_object`] in a bucket with or without
+    /// versions: retains the current object first, if necessary. Also returns the versions'
+    /// tombstones in the same record.
     fn append_version(
         &self,
         head: &mut Head,
@@ -336,8 +336,8 @@ impl Inner {
         Ok((current.map(Replaced::from), ends, ticket))
     }
 
-    /// Tests the precondition of a write against the current object of the key, which the caller
-    /// has locked.
+    /// Tests a write's precondition against the key's current object. The caller has locked the
+    /// key.
     pub(crate) fn test(
         &self,
         bucket: &str,

@@ -1,8 +1,8 @@
 //! Storing many objects with shared syncs.
 //!
-//! The objects of a call are divided into batches of consecutive objects with distinct keys. The
-//! small objects of a batch are hashed together, appended to the log in order, and wait for one
-//! sync, or for more if the buffer of the log fills up in between.
+//! Each call divides its objects into batches of consecutive objects with distinct keys. The small
+//! objects in a batch are hashed together, appended to the log in order, and wait for one sync, or
+//! for more if the log's buffer fills up in between.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -22,8 +22,7 @@ use crate::store::Store;
 /// The maximum number of objects in a batch. Their keys are locked at the same time.
 const BATCH_OBJECTS: usize = 4096;
 
-/// The maximum number of objects that are applied under one lock of the index, during which readers
-/// wait.
+/// The maximum number of objects that are applied under one index lock, during which readers wait.
 const APPLY_OBJECTS: usize = 256;
 
 /// An object for [`Store::put_many`].
@@ -55,17 +54,17 @@ struct Appended {
 }
 
 impl Store {
-    /// Stores objects, each of which replaces the existing object of its key. Returns the outcomes
-    /// in the order of `objects`. Small objects share their syncs: one sync for up to 4096
-    /// consecutive objects with less than [`crate::Options::big_object_bytes`] in total. An object
-    /// of that size or more is stored as by [`Store::put`].
+    /// Stores objects, each of which replaces its key's existing object. Returns the outcomes in
+    /// the order of `objects`. Small objects share their syncs: one sync for up to 4096 consecutive
+    /// objects with less than [`crate::Options::big_object_bytes`] in total. Stores an object of
+    /// that size or more like [`Store::put`].
     ///
-    /// Each object is stored or refused independently. If a key is repeated, each object replaces
-    /// the previous one and needs a sync of its own.
+    /// Each object is stored or rejected independently. If a key is repeated, each object replaces
+    /// the previous one and needs its own sync.
     ///
     /// # Errors
-    /// Like [`Store::put`], for each object. If the disk is full for a small object, all later
-    /// objects are refused, too.
+    /// Fails like [`Store::put`], for each object. If the disk is full for a small object, all
+    /// later objects are rejected, too.
     ///
     /// # Durability
     /// The objects whose outcome is `Ok` survive a power cut when this returns. No object is
@@ -91,8 +90,8 @@ impl Store {
         outcomes
     }
 
-    /// Stores a batch and adds the outcomes to `outcomes`. Returns the reason to refuse all later
-    /// objects if the disk is full.
+    /// Stores a batch and adds the outcomes to `outcomes`. If the disk is full, returns the reason
+    /// to reject all later objects.
     fn put_batch(
         &self,
         bucket: &str,
@@ -220,7 +219,7 @@ impl Store {
     }
 }
 
-/// Returns the error of an object that no state of the store accepts.
+/// Returns an error for an object that the store rejects in any state.
 fn refuse(object: &NewObject<'_>) -> Option<Result<ObjectInfo>> {
     check_key(object.key).and_then(|()| check_attributes(object.attributes)).err().map(Err)
 }
@@ -238,14 +237,14 @@ fn batch_len(objects: &[NewObject<'_>], big_object_bytes: u64) -> usize {
     objects.len().min(BATCH_OBJECTS)
 }
 
-/// The reason to refuse all later objects of a call.
+/// The reason to reject all later objects in a call.
 enum Refusal {
     Full(Arc<dyn std::error::Error + Send + Sync>),
     Stalled(Duration),
 }
 
 impl Refusal {
-    /// Returns the error for one of these objects.
+    /// Returns a new error for one rejected object.
     fn error(&self) -> Error {
         match self {
             Self::Full(source) => Error::Full { source: Box::new(Arc::clone(source)) },

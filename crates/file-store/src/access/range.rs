@@ -1,4 +1,4 @@
-//! Reading ranges of objects that are stored in volumes.
+//! Reads ranges from objects in volumes.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::object::Attributes;
 use crate::store::Store;
 
 impl Store {
-    /// Reads up to `bytes_max` bytes of an object at `offset`; none at its end. Of an object of
-    /// more than 128 KiB, only its head and the blocks of 64 KiB (128 KiB if it is in files) that
-    /// contain these bytes are read and verified. To read several ranges, open the object once with
+    /// Reads up to `bytes_max` bytes of an object at `offset`; none at its end. If the object has
+    /// more than 128 KiB, reads and verifies only its head and the blocks of 64 KiB (128 KiB if it
+    /// is in files) that contain these bytes. To read several ranges, open the object once with
     /// [`Store::open_object`].
     ///
     /// May return fewer bytes of an object in files, like [`Object::read`].
     ///
     /// # Errors
-    /// As [`Store::get`].
+    /// Fails like [`Store::get`].
     pub fn get_range(
         &self,
         bucket: &str,
@@ -36,23 +36,23 @@ impl Store {
         self.open_object(bucket, key)?.read(offset, bytes_max)
     }
 
-    /// Opens an object to read ranges of it. Of an object of more than 128 KiB in a volume, only
-    /// the head is read. [`Object::read`] then reads the blocks of 64 KiB that contain the
-    /// requested bytes with one request, and verifies them. Other objects, and objects stored by a
-    /// version of Haul without block checksums, are read as by [`Store::get`].
+    /// Opens an object to read ranges from it. If the object has more than 128 KiB and is in a
+    /// volume, reads only its head. [`Object::read`] then reads the 64 KiB blocks that contain the
+    /// requested bytes with one request, and verifies them. Reads other objects, and objects that a
+    /// Haul version without block checksums stored, like [`Store::get`].
     ///
-    /// While the object is open, the file of its volume cannot be reused. On a nearly full disk
-    /// this can delay compaction, so drop the object soon after it is read.
+    /// While the object is open, its volume's file cannot be reused. On a nearly full disk this can
+    /// delay compaction, so drop the object soon after it is read.
     ///
     /// # Errors
-    /// As [`Store::get`].
+    /// Fails like [`Store::get`].
     pub fn open_object(&self, bucket: &str, key: &str) -> Result<Object> {
         self.get_with(bucket, key, |inner, candidate| inner.open_content(candidate, bucket, key))
     }
 }
 
 impl Inner {
-    /// Reads the head of a needle. Also reads its data, unless that can be read block by block.
+    /// Reads a needle's head. Also reads its data, unless that can be read block by block.
     fn open_content(
         self: &Arc<Self>,
         candidate: Candidate,
@@ -67,8 +67,7 @@ impl Inner {
         self.read_content(candidate, bucket, key)
     }
 
-    /// Reads the head of a needle; `None` if it has no block checksums or belongs to another
-    /// object.
+    /// Reads a needle's head; `None` if it has no block checksums or belongs to another object.
     fn open_blocks(
         self: &Arc<Self>,
         candidate: Candidate,
@@ -79,7 +78,7 @@ impl Inner {
         self.blocks(at, &front, bucket, key)
     }
 
-    /// Returns the object of a record whose start was read; `None` if it has no block checksums or
+    /// Returns the object in a record whose start was read; `None` if it has no block checksums or
     /// belongs to another object.
     pub(super) fn blocks(
         self: &Arc<Self>,

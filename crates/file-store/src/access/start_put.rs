@@ -1,4 +1,4 @@
-//! Start of a put that does not block the calling thread.
+//! Starts a put without blocking the calling thread.
 
 use std::sync::Arc;
 
@@ -17,20 +17,24 @@ use crate::replication::interface::Replication;
 use crate::store::Store;
 
 impl Store {
-    /// The maximum length of an object for [`Store::start_put`]. Hashing a longer object takes more
-    /// time than passing it to another thread.
+    /// The maximum object length for [`Store::start_put`], in bytes. Hashing a longer object takes
+    /// more time than passing it to another thread.
     pub const START_PUT_BYTES_MAX: usize = 8 << 10;
 
     /// Starts to store a small object like [`Store::put`], without blocking the calling thread.
     /// Returns a future that resolves when the object is durable and visible, or `None` if the put
     /// would block: the caller then calls [`Store::put`] on a thread that may block.
     ///
-    /// A put would block if the object is longer than [`Store::START_PUT_BYTES_MAX`], if another
-    /// thread writes the key, if the object that it replaces must be read from the disk (it was not
-    /// stored recently, and is not in the page cache), if the buffer of the log or the disk is
-    /// full, if the bucket has versions, if compaction delays writers, if the store has a copy that
-    /// must confirm the put ([`crate::Options::replication`]), or while a checkpoint, a snapshot or
-    /// a change of buckets keeps writers out.
+    /// A put would block if
+    /// - the object is longer than [`Store::START_PUT_BYTES_MAX`],
+    /// - another thread writes the key,
+    /// - the object that it replaces must be read from the disk: it was not stored recently, and is
+    ///   not in the page cache,
+    /// - the log's buffer or the disk is full,
+    /// - the bucket has versions,
+    /// - compaction delays writers,
+    /// - the store has a copy that must confirm the put ([`crate::Options::replication`]), or
+    /// - a checkpoint, a snapshot or a change of buckets keeps writers out.
     ///
     /// The put holds its locks until the completing thread has completed it, even if the future is
     /// never polled or is dropped. [`Store::close`] completes it, too.
@@ -48,8 +52,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Store::put`] except [`crate::Error::Full`] and [`crate::Error::Stalled`]. After
-    /// an error, nothing is stored.
+    /// Fails like [`Store::put`], but never with [`crate::Error::Full`] or
+    /// [`crate::Error::Stalled`]. After an error, nothing is stored.
     ///
     /// # Durability
     /// The object survives a power cut once the future has resolved.

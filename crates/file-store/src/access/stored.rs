@@ -1,4 +1,4 @@
-//! Reading an object as it is stored, and storing it unchanged under another key.
+//! Reads an object as it is stored, and stores it unchanged under another key.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ pub(crate) struct StoredObject {
 }
 
 impl Inner {
-    /// Reads an object of any bucket, also of an internal one. The caller has locked the key, so
-    /// that the files of a big object stay.
+    /// Reads an object in any bucket, also an internal one. The caller has locked the key, so that
+    /// a big object's files stay.
     ///
     /// # Errors
-    /// Like [`Inner::look_up`], without the test of the bucket.
+    /// Fails like [`Inner::look_up`], without the test of the bucket.
     pub(crate) fn read_stored(&self, bucket: &str, key: &str) -> Result<StoredObject> {
         let read = |candidate| self.read_content(candidate, bucket, key);
         let (entry, (attributes, content)) =
@@ -45,9 +45,9 @@ impl Inner {
         Ok(StoredObject { entry, attributes, data })
     }
 
-    /// Appends the needle of an object that is stored unchanged, with its version, under another
-    /// key, which the caller has locked. `replaces` is the object of that key. `ends` are
-    /// tombstones in the same record.
+    /// Stores an object unchanged, with its version, under another key: appends its needle. The
+    /// caller has locked this key. `replaces` is the key's object. `ends` are tombstones in the
+    /// same record.
     ///
     /// # Durability
     /// All changes survive a power cut once the record is durable, or none was made.
@@ -97,14 +97,14 @@ impl Inner {
 }
 
 impl Store {
-    /// Returns an object of any bucket like [`Store::get`], also of an internal one.
+    /// Returns an object like [`Store::get`], from any bucket, also an internal one.
     pub(crate) fn get_stored(&self, bucket: &str, key: &str) -> Result<Object> {
         let inner = &self.inner;
         let read = |candidate| inner.read_content(candidate, bucket, key);
         self.open_stored(bucket, key, read)
     }
 
-    /// Returns an object of any bucket like [`Store::head`], also of an internal one.
+    /// Returns an object like [`Store::head`], from any bucket, also an internal one.
     pub(crate) fn head_stored(&self, bucket: &str, key: &str) -> Result<Object> {
         let inner = &self.inner;
         Counters::count(&inner.counters.local().gets);
@@ -115,7 +115,7 @@ impl Store {
         Ok(Object { info, attributes, content: Content::Head(entry.files) })
     }
 
-    /// Returns an object of any bucket like [`Store::head_cached`], also of an internal one.
+    /// Returns an object like [`Store::head_cached`], from any bucket, also an internal one.
     pub(crate) fn head_stored_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
         let inner = &self.inner;
         let read = |candidate| inner.read_head_cached(candidate, bucket, key);

@@ -20,10 +20,10 @@ use crate::object::{
 use crate::store::Store;
 
 impl Store {
-    /// Starts an upload and returns its ID. IDs sort in the order of the starts.
+    /// Starts an upload and returns its ID. IDs sort in the order in which the uploads started.
     ///
     /// # Errors
-    /// As [`Store::put`].
+    /// Fails like [`Store::put`].
     ///
     /// # Durability
     /// The upload survives a power cut when this returns.
@@ -53,7 +53,7 @@ impl Store {
     /// Returns a writer for a part. The content of a part always goes to a file.
     ///
     /// # Errors
-    /// As [`Store::object_writer`].
+    /// Fails like [`Store::object_writer`].
     pub fn part_writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
         self.new_writer(0, expected)
     }
@@ -61,7 +61,7 @@ impl Store {
     /// Stores a part, replacing an existing part with this number.
     ///
     /// # Errors
-    /// [`Error::NoSuchUpload`], [`Error::InvalidPart`], and those of [`Store::put`].
+    /// [`Error::NoSuchUpload`], [`Error::InvalidPart`]; otherwise fails like [`Store::put`].
     ///
     /// # Durability
     /// The part survives a power cut when this returns.
@@ -120,12 +120,11 @@ impl Store {
         Ok(info)
     }
 
-    /// Returns a page of the unfinished uploads of a bucket. Reads nothing from the disk:
-    /// [`Store::upload`] returns the attributes of an upload.
+    /// Returns a page of a bucket's unfinished uploads. Reads nothing from the disk:
+    /// [`Store::upload`] returns an upload's attributes.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide an upload or the end of
-    /// one.
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide an upload or its end.
     pub fn list_uploads(
         &self,
         bucket: &str,
@@ -157,7 +156,7 @@ impl Store {
         Ok(UploadInfo { id: print(id), key: key.to_owned(), started: started.time(), attributes })
     }
 
-    /// Returns the parts of an upload, sorted by number.
+    /// Returns an upload's parts, sorted by number.
     ///
     /// # Errors
     /// [`Error::NoSuchUpload`]; [`Error::Damaged`] if attributes cannot be read.
@@ -183,13 +182,13 @@ impl Store {
     }
 
     /// Completes an upload: the listed parts, in order, become an object, and other parts are
-    /// removed. `extra` is added to the attributes of the upload.
+    /// removed. `extra` is added to the upload's attributes.
     ///
-    /// The needle of the object and the end of the upload are one record of the log, so they are
-    /// atomic. No bytes of the parts are copied.
+    /// The object's needle and the upload's end are one log record, so they are atomic. The parts'
+    /// bytes are not copied.
     ///
     /// # Errors
-    /// [`Error::NoSuchUpload`], [`Error::InvalidPart`], and those of [`Store::put`].
+    /// [`Error::NoSuchUpload`], [`Error::InvalidPart`]; otherwise fails like [`Store::put`].
     ///
     /// # Durability
     /// The object survives a power cut when this returns.
@@ -252,7 +251,7 @@ impl Store {
     /// Aborts an upload and removes its parts.
     ///
     /// # Errors
-    /// [`Error::NoSuchUpload`], and those of [`Store::delete`].
+    /// [`Error::NoSuchUpload`]; otherwise fails like [`Store::delete`].
     ///
     /// # Durability
     /// The abortion survives a power cut when this returns.
@@ -311,8 +310,8 @@ impl Inner {
     }
 }
 
-/// Sets the head of the object: the files of the parts in order, their total length, the hash of
-/// their hashes, and that the content is encoded if that of a part is.
+/// Sets the object's head: the parts' files in order, their total length, the MD5 of the parts'
+/// MD5s, and the encoded flag if a part has it.
 fn assemble(head: &mut Head, upload: &Upload, parts: &[(u16, Etag)]) -> Result<()> {
     let mut last = 0;
     let mut encoded = 0;

@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::format::FilePart;
 use crate::object::Etag;
 
-/// A writer that collects the bytes of an object: in memory while the object may be small, and in a
-/// file once it is big. If it is dropped before [`ObjectWriter::finish`], nothing remains.
+/// A writer that collects an object's bytes: in memory while the object may be small, and in a file
+/// once it is big. If it is dropped before [`ObjectWriter::finish`], nothing remains.
 #[derive(Debug)]
 pub struct ObjectWriter {
     objects: Arc<Objects>,
@@ -33,7 +33,6 @@ pub struct WrittenContent {
     content: Content,
 }
 
-/// The content, in memory or in a file.
 #[derive(Debug)]
 pub(crate) enum Content {
     Memory(Vec<u8>),
@@ -131,7 +130,7 @@ impl ObjectWriter {
     /// Completes the content.
     ///
     /// # Errors
-    /// Like [`ObjectWriter::write`].
+    /// Fails like [`ObjectWriter::write`].
     ///
     /// # Durability
     /// The file of a big object is on stable storage. The object exists only when
@@ -163,9 +162,9 @@ impl WrittenContent {
     }
 
     /// Declares that the bytes are an encoded form of the content, such as an encrypted one, and
-    /// sets the hash of the [`Etag`] of the object or part. The store reads and verifies the bytes
-    /// as they were written; only the caller can decode them. An upload with such a part becomes an
-    /// object whose content is encoded.
+    /// sets the hash in the object's or part's [`Etag`]. The store reads and verifies the bytes as
+    /// they were written; only the caller can decode them. If an upload has such a part, its
+    /// object's content is encoded.
     #[must_use]
     pub fn encoded(self, md5: [u8; 16]) -> Self {
         Self { etag: Etag { md5, parts: Etag::ENCODED }, ..self }

@@ -1,4 +1,4 @@
-//! The directory of the files of big objects.
+//! The directory with big objects' files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ const CACHED: Open = Open { direct: false, read_only: true, ..DIRECT };
 
 const DIRECT: Open = Open { direct: true, dsync: false, random: false, read_only: false };
 
-/// The directory of big objects. Each file is named after its ID.
+/// The directory with big objects' files. Each file is named after its ID.
 #[derive(Debug)]
 pub(crate) struct Objects {
     pub(crate) disk: Arc<dyn Disk>,
@@ -43,7 +43,7 @@ impl Objects {
         self.failed.load(Ordering::SeqCst)
     }
 
-    /// Creates the file of a big object under its temporary name.
+    /// Creates a big object's file under its temporary name.
     ///
     /// # Errors
     /// [`Error::Full`], [`Error::Refused`].
@@ -57,12 +57,11 @@ impl Objects {
         created
     }
 
-    /// Opens the file of a big object for reading.
     pub(crate) fn open(&self, id: u128) -> haul_disk::Result<Arc<dyn File>> {
         self.disk.open(&names::big_file(id), Open { read_only: true, ..DIRECT })
     }
 
-    /// Opens the file of a big object for reading through the page cache.
+    /// Opens a big object's file for reading through the page cache.
     pub(crate) fn open_cached(&self, id: u128) -> haul_disk::Result<Arc<dyn File>> {
         self.disk.open(&names::big_file(id), CACHED)
     }
@@ -95,8 +94,8 @@ impl Objects {
         Err(Error::Stopped { what: "a sync of the directory of big objects failed" })
     }
 
-    /// Removes the file of a big object that is not referenced. If this fails, the next opening of
-    /// the store removes it.
+    /// Removes a big object's unreferenced file. If this fails, the next opening of the store
+    /// removes it.
     pub(crate) fn remove(&self, id: u128) {
         self.pinned.forget(id);
         drop(self.disk.remove(&names::big_file(id)));

@@ -1,4 +1,4 @@
-//! The file of a big object: its bytes, a checksum for each block, and a footer.
+//! A big object's file: the object's bytes, a checksum for each block, and a footer.
 //!
 //! The file is written and read with direct I/O in whole aligned megabytes, because a huge file
 //! that passes through the page cache evicts its hot pages.
@@ -24,7 +24,7 @@ const BLOCK_BYTES: usize = 128 << 10;
 const MAGIC: [u8; 8] = *b"HAUL-BIG";
 const VERSION: u32 = 1;
 
-/// The offsets of the parts of a file that holds `bytes` bytes of an object.
+/// Offsets in a file that holds `bytes` object bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     blocks: usize,
@@ -186,7 +186,6 @@ impl Drop for BigWriter {
     }
 }
 
-/// A file that is being read.
 #[derive(Debug)]
 pub(crate) struct BigReader {
     file: Arc<dyn File>,
@@ -251,7 +250,7 @@ impl BigReader {
         self.file.is_local()
     }
 
-    /// Opens the file for reading through the page cache, and maps the bytes of the object.
+    /// Opens the file for reading through the page cache, and maps the object's bytes.
     pub(crate) fn map(&self, objects: &Objects) -> Result<(Arc<dyn File>, Map)> {
         let FilePart { id, bytes } = self.part;
         let file = objects.open_cached(id)?;
@@ -259,7 +258,7 @@ impl BigReader {
         Ok((file, map))
     }
 
-    /// Verifies all bytes of the object in `file`, which was opened with [`Self::map`].
+    /// Verifies all object bytes in `file`, which [`Self::map`] opened.
     pub(crate) fn verify_all(&self, file: &dyn File) -> Result<()> {
         let bytes = self.part.bytes;
         let mut buffer = self.buffers.take(HUGE_PAGE_BYTES);

@@ -1,9 +1,9 @@
 //! Big objects that are requested often, in memory.
 //!
-//! Big objects bypass the page cache, so that they do not evict what is hot. The file of one that is
-//! itself hot is read into the page cache, locked there, and verified once. From then on the kernel
-//! can send it without a copy: its pages cannot be evicted, so the bytes that are sent are those that
-//! were verified. The memory for this has a limit.
+//! Big objects bypass the page cache, so that they do not evict what is hot. If a big object is hot
+//! itself, its file is read into the page cache, locked there, and verified once. From then on the
+//! kernel can send the file without a copy: its pages cannot be evicted, so the kernel sends
+//! exactly the verified bytes. The memory for this has a limit.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,7 +36,7 @@ pub(crate) struct PinnedFiles {
     bytes_max: u64,
     /// The kernel refused to lock memory.
     is_refused: AtomicBool,
-    /// All locked bytes. Those of an evicted file count as long as it is being sent.
+    /// All locked bytes. An evicted file's bytes count as long as it is being sent.
     bytes: Arc<AtomicU64>,
     files: Mutex<HashMap<u128, Entry>>,
 }
@@ -78,7 +78,7 @@ struct Room {
 }
 
 impl Room {
-    /// Returns `bytes` of it as a part of their own.
+    /// Splits off `bytes`, which are then released separately.
     fn split_off(&mut self, bytes: u64) -> Self {
         debug_assert!(bytes <= self.bytes);
         self.bytes -= bytes;
@@ -124,8 +124,8 @@ impl PinnedFiles {
         bytes <= self.bytes_max && !self.is_refused.load(Relaxed)
     }
 
-    /// Counts a request for a file. Returns `true` if it should be pinned: then [`Self::pin`] has to
-    /// be called.
+    /// Counts a request for a file. Returns `true` if the caller should pin the file with
+    /// [`Self::pin`].
     pub(crate) fn count(&self, id: u128, now: Instant) -> bool {
         let mut files = self.files.lock();
         if files.len() >= COUNTED_MAX && !files.contains_key(&id) {
@@ -149,14 +149,12 @@ impl PinnedFiles {
         is_due
     }
 
-    /// Pins those of the files of an object that are not pinned: all of them or, if there is no room
-    /// or one of them fails, none, because a response needs all of them. `load` maps the file with a
-    /// number in `parts`, `verify` verifies its content. Returns the number of bytes that were
-    /// pinned.
+    /// Pins an object's files that are not pinned yet. A response needs all files, so none is
+    /// pinned if there is no room for all, or if one fails. `load` maps the file with an index in
+    /// `parts`, `verify` verifies its content. Returns the number of bytes pinned.
     ///
     /// # Errors
-    /// The memory cannot be locked, then no file is pinned any more; or an error of `load` or
-    /// `verify`.
+    /// Memory cannot be locked: then no more files are pinned. An error of `load` or `verify`.
     pub(crate) fn pin(
         &self,
         parts: &[FilePart],
@@ -204,8 +202,8 @@ impl PinnedFiles {
         Ok(loaded)
     }
 
-    /// Ends an attempt to pin files: those that are not in `pinned` are counted again. Returns the
-    /// states before.
+    /// Ends an attempt to pin files: the files that are not in `pinned` are counted again. Returns
+    /// the previous states.
     fn set_states<'a>(
         &self,
         ids: impl Iterator<Item = &'a u128>,
@@ -227,7 +225,7 @@ impl PinnedFiles {
         before
     }
 
-    /// Reserves memory, and evicts files that are idle for it.
+    /// Reserves memory, and evicts idle files to make room for it.
     fn make_room(&self, bytes: u64, now: Instant) -> Option<Room> {
         let add = |all: u64| all.checked_add(bytes).filter(|all| *all <= self.bytes_max);
         while self.bytes.fetch_update(Relaxed, Relaxed, add).is_err() {
@@ -274,7 +272,7 @@ mod tests {
             Self { _dir: dir, disk, pinned: PinnedFiles::new(pinned_max * BYTES) }
         }
 
-        /// Pins an object of these files.
+        /// Pins an object that consists of these files.
         fn pin(&self, ids: &[u128]) -> Result<u64> {
             let verify = |_number: usize, _file: &dyn File| Ok(());
             self.pinned.pin(&parts(ids), |number| self.load(ids[number]), verify)

@@ -34,7 +34,7 @@ impl Store {
     /// Creates an empty bucket with settings.
     ///
     /// # Errors
-    /// Like [`Store::create_bucket`]; [`Error::Invalid`] like [`Store::set_bucket_setting`].
+    /// Fails like [`Store::create_bucket`]; [`Error::Invalid`] like [`Store::set_bucket_setting`].
     ///
     /// # Durability
     /// The bucket and its settings survive a power cut when this returns.
@@ -74,9 +74,8 @@ impl Store {
 
     fn try_delete_bucket(&self, bucket: &str) -> Result<()> {
         let _exclusive = self.inner.keyspace.gate.write();
-        // The empty key is the lock of the bucket itself: compaction, which does not take the gate,
-        // holds it while it moves the needle of the bucket, and must not append that after this
-        // change.
+        // The empty key is the bucket's own lock. Compaction does not take the gate, but holds this
+        // lock while it moves the bucket's needle, which it must not append after this change.
         let _lock = self.inner.keyspace.keys.lock(bucket, "");
         let index = self.inner.keyspace.index.read();
         let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
@@ -109,13 +108,13 @@ impl Store {
         Ok(())
     }
 
-    /// Removes what is cached of a bucket that is created or deleted.
+    /// Removes the cached rules and settings of a bucket that is created or deleted.
     pub(crate) fn forget(&self, bucket: &str) {
         self.inner.maintenance.lifecycle.forget(bucket);
         self.inner.keyspace.settings.forget(bucket);
     }
 
-    /// Returns the description of a bucket.
+    /// Returns a bucket's description.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if damage may hide its creation or deletion.
@@ -141,8 +140,8 @@ impl Store {
         }
     }
 
-    /// Returns the settings of a bucket. The first call for a bucket may read its needle; later
-    /// calls use memory.
+    /// Returns a bucket's settings. The first call for a bucket may read its needle; later calls
+    /// use memory.
     ///
     /// # Errors
     /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the settings are, or may be, in
@@ -151,7 +150,7 @@ impl Store {
         self.inner.settings(bucket)
     }
 
-    /// Sets a setting of a bucket, or removes it.
+    /// Sets or removes a bucket setting.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for a setting of more than 64 KiB, and for a name that begins with

@@ -1,4 +1,4 @@
-//! Reads and writes of the needle of a bucket.
+//! Reads and writes a bucket's needle.
 
 use haul_append_log::{Position, Room};
 
@@ -9,11 +9,11 @@ use crate::inner::Inner;
 use crate::object::Attributes;
 
 impl Inner {
-    /// Reads the attributes of a bucket, whose lock the caller holds. The lock prevents compaction
+    /// Reads a bucket's attributes. The caller holds the bucket's lock, which prevents compaction
     /// and other threads from replacing the needle.
     pub(crate) fn bucket_attributes(&self, bucket: &str) -> Result<Attributes> {
         let (created, at) = self.bucket_needle(bucket)?;
-        // A bucket whose needle was lost to damage has no known attributes.
+        // Damage may have lost the bucket's needle; its attributes are then unknown.
         let Some(at) = at else { return Ok(Attributes::new()) };
         let mut head = self.head(Kind::BucketCreated, bucket, "");
         head.version = created;
@@ -24,7 +24,7 @@ impl Inner {
         self.read_attributes(at)
     }
 
-    /// Returns the version and the position of the needle of a bucket.
+    /// Returns the version and the position of a bucket's needle.
     fn bucket_needle(&self, bucket: &str) -> Result<(Version, Option<Position>)> {
         let index = self.keyspace.index.read();
         index.check_bucket(bucket)?;
@@ -35,13 +35,13 @@ impl Inner {
         index.buckets.get(bucket).map(|found| (found.created, found.at)).ok_or_else(missing)
     }
 
-    /// Writes a new needle of a bucket, with attributes that `change` changes. Calls `applied` with
+    /// Writes a bucket's needle again, with attributes that `change` changes. Calls `applied` with
     /// them before it returns.
     ///
     /// 1. Locks out writers, and sweeps between two batches, and locks the bucket.
     /// 2. Appends the needle with the version of the bucket's creation, so that the creation time
-    ///    stays. After a crash the log may or may not have it: the last needle of the bucket in the
-    ///    log counts.
+    ///    stays. After a crash the log may or may not have it: the bucket's last needle in the log
+    ///    counts.
     /// 3. Once the needle is durable, it replaces the earlier one in the index, and its attributes
     ///    apply.
     pub(crate) fn change_bucket_attributes(
@@ -57,7 +57,7 @@ impl Inner {
         let (created, _) = self.bucket_needle(bucket)?;
         let _writer = self.keyspace.writers.enter();
         let mut head = self.head(Kind::BucketCreated, bucket, "");
-        // A bucket whose needle was lost to damage has no version.
+        // Damage may have lost the bucket's needle; its version is then unknown.
         let is_known = created != Version::default();
         head.version = if is_known { created } else { self.keyspace.clock.next() };
         let at = self.append(&head.encode(&attributes), &[], Room::Ordinary)?.wait()?;

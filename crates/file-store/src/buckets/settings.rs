@@ -1,4 +1,4 @@
-//! The settings of a bucket, without its lifecycle rules.
+//! A bucket's settings, without its lifecycle rules.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! The limit on recent changes at which a checkpoint is due. Pure, except for atomic numbers.
+//! The limits on recent changes at which a checkpoint is due. Pure, except for atomic numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::options::{Options, RecentChanges};
 
-/// The numbers of recent changes at which the next checkpoint is due, when either one is reached.
+/// Limits on recent changes. The next checkpoint is due when the changes reach either one.
 #[derive(Debug)]
 pub(crate) struct CheckpointDue {
     /// The limit after a successful checkpoint.
@@ -31,7 +31,7 @@ impl CheckpointDue {
         self.set(self.regular);
     }
 
-    /// Raises the limit after a checkpoint of these changes failed.
+    /// Raises the limit after a checkpoint failed to write these changes.
     pub(crate) fn postpone(&self, failed: RecentChanges) {
         self.set(RecentChanges {
             key_bytes: failed.key_bytes.max(self.regular.key_bytes) + self.regular.key_bytes / 4,

@@ -1,4 +1,4 @@
-//! The files of the index: their numbers, their catalog, and their removal.
+//! The index files: their numbers, their catalog, and their removal.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,15 +16,15 @@ use crate::index::runs::run::Run;
 use crate::index::runs::writer::RunWriter;
 use crate::names::{self, IndexFile};
 
-/// The directory of the index.
+/// The directory with the index files.
 #[derive(Debug)]
 pub(crate) struct IndexFiles {
     pub(crate) disk: Arc<dyn Disk>,
     last_file: AtomicU64,
     /// The catalog on disk, locked while it is replaced.
     pub(crate) catalog: Mutex<Option<Catalog>>,
-    /// The position of the catalog, for callers that hold the lock of the index: the lock of the
-    /// catalog must be taken before that of the index.
+    /// The catalog's position, for callers that hold the index lock: the catalog lock must be taken
+    /// before the index lock.
     applied: AtomicU64,
     is_damaged: AtomicBool,
     /// Locked while a checkpoint is written.
@@ -130,7 +130,7 @@ impl IndexFiles {
         Ok(())
     }
 
-    /// Removes files of the index. If this fails, opening the store removes them.
+    /// Removes index files. If this fails, opening the store removes them.
     pub(crate) fn remove(&self, numbers: impl Iterator<Item = u64>) {
         for number in numbers {
             for kind in [IndexFile::Run, IndexFile::Locations, IndexFile::Changes] {
@@ -152,13 +152,12 @@ impl IndexFiles {
         }
     }
 
-    /// Returns `true` if a file of the index is damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.is_damaged.load(Ordering::Relaxed)
     }
 }
 
-/// Returns the runs to merge next, and `true` if the oldest run is one of them.
+/// Returns the runs to merge next, and `true` if they include the oldest run.
 pub(crate) fn choose_runs(runs: &[Arc<Run>], objects: u64) -> Option<(Vec<Arc<Run>>, bool)> {
     let size = |run: &Arc<Run>| {
         let info = run.info();

@@ -1,4 +1,4 @@
-//! Loading of a checkpoint when a store is opened.
+//! Loads a checkpoint when a store is opened.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +17,14 @@ use crate::index::runs::run::Run;
 use crate::index::{Index, LocationChange};
 use crate::names::{self, IndexFile};
 
-/// The number of changes of the location table that are sorted and applied together.
+/// The number of changes to the location table that are sorted and applied together.
 const SORTED_CHANGES: usize = 1 << 20;
 
-/// A loaded checkpoint.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) index: Index,
     pub(crate) catalog: Catalog,
-    /// The nonces of the volumes in it.
+    /// The nonces of the checkpoint's volumes, by volume number.
     pub(crate) nonces: BTreeMap<u32, u64>,
 }
 
@@ -68,7 +67,7 @@ pub(crate) fn load(
     Ok(Some(Loaded { index, catalog, nonces }))
 }
 
-/// Returns `true` if a rebuild of the index repairs the cause of this error of loading.
+/// Returns `true` if rebuilding the index repairs what caused this load error.
 pub(crate) fn is_unusable(error: &Error) -> bool {
     match error {
         Error::Damaged { .. } | Error::Invalid { .. } => true,
@@ -134,8 +133,8 @@ fn load_locations(disk: &dyn Disk, catalog: &Catalog) -> Result<Locations> {
     Ok(locations)
 }
 
-/// Applies changes in the order of their hashes, which is the order of the pages, so that each page
-/// is loaded into the CPU cache once. Changes with the same hash keep their order.
+/// Applies changes in hash order, which is the page order, so that each page is loaded into the CPU
+/// cache once. Changes with the same hash keep their order.
 fn apply_changes(locations: &mut Locations, changes: &mut Vec<LocationChange>) {
     changes.sort_by_key(|change| change.hash);
     for change in changes.drain(..) {

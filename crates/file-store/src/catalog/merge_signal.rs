@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 
 use haul_sync::{AtomicBool, Condvar, Mutex};
 
-/// The signal.
 #[derive(Debug, Default)]
 pub(crate) struct MergeSignal {
     is_awake: Mutex<bool>,

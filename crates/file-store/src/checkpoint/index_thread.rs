@@ -1,5 +1,5 @@
-//! The thread that writes the indexes of volumes, and lists new volumes in the manifest. Requests
-//! never wait for it.
+//! The thread that writes volume indexes, and lists new volumes in the manifest. Requests never
+//! wait for it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +16,6 @@ use crate::worker::{Worker, spawn};
 /// The number of writes after which the indexes are synced.
 const SYNC_EVERY: u32 = 5;
 
-/// The index thread of an open store.
 #[derive(Debug)]
 pub(crate) struct IndexThread {
     inner: Option<Arc<Inner>>,
@@ -34,8 +33,8 @@ impl IndexThread {
 }
 
 impl Worker for IndexThread {
-    /// Ends the thread, and marks the end of the newest volume in its index. Nothing is appended
-    /// any more.
+    /// Ends the thread, and marks the newest volume's end in its index. Nothing is appended any
+    /// more.
     fn stop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
         inner.volumes.indexes.stop();
@@ -83,7 +82,7 @@ fn run(inner: &Inner) {
 }
 
 impl Inner {
-    /// Adds volumes to the manifest that are not listed yet.
+    /// Adds to the manifest the volumes that it does not list yet.
     pub(crate) fn list_new_volumes(&self) -> Result<()> {
         match &self.volumes.manifest {
             Some(manifest) => manifest.add(&begun_volumes(&self.volumes.log)),
@@ -91,8 +90,7 @@ impl Inner {
         }
     }
 
-    /// Marks the end of the newest volume, unless the log has failed: opening then determines the
-    /// end.
+    /// Marks the newest volume's end, unless the log has failed: opening then determines the end.
     fn close_index(&self) -> Result<()> {
         if self.volumes.log.is_latched() {
             return Ok(());

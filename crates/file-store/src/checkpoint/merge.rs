@@ -12,10 +12,9 @@ use crate::index::runs::run::Run;
 use crate::inner::Inner;
 use crate::worker::{Worker, spawn};
 
-/// The longest pause after a write of a merge.
+/// The longest pause after each write of a merge.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// The merge thread of an open store.
 #[derive(Debug)]
 pub(crate) struct MergeThread {
     inner: Option<Arc<Inner>>,

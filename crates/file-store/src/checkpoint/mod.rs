@@ -1,5 +1,5 @@
-//! Checkpoints of the index, so that opening a store reads only the end of the log: when they are
-//! written, the merging of runs, and the thread that also writes the indexes of volumes.
+//! Index checkpoints, so that opening a store reads only the log's end: when they are written, how
+//! runs are merged, and the thread that also writes volume indexes.
 
 pub(crate) mod index_thread;
 pub(crate) mod merge;

@@ -1,4 +1,4 @@
-//! Writing of a checkpoint of an open store.
+//! Writes checkpoints of an open store.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::troubles::Work;
 /// The location table is rewritten when its changes exceed its size divided by this number.
 const CHANGED_PART: u64 = 32;
 
-/// The approximate size of an entry of the location table in its file.
+/// The approximate size of a location-table entry in its file.
 const SLOT_BYTES: u64 = 9;
 
 /// The number of changes that are encoded into one chunk.
@@ -27,13 +27,13 @@ const CHANGES_PER_CHUNK: usize = 8192;
 /// checkpoint.
 const REPLAY_MAX: u64 = 4096;
 
-/// A snapshot of the index at a position of the log.
+/// An index snapshot at a log position.
 struct FrozenIndex {
     applied: Lsn,
     recent: Arc<Memtable>,
     /// The whole location table, if it is written instead of its changes.
     whole: Option<Snapshot>,
-    /// The changes of the location table since the last checkpoint, if they are known.
+    /// The changes to the location table since the last checkpoint, if they are known.
     changes: Option<Vec<LocationChange>>,
     /// The number of needles since the last checkpoint.
     change_count: u64,
@@ -77,10 +77,10 @@ impl Inner {
         }
     }
 
-    /// Writes a checkpoint of all needles that are durable now.
+    /// Writes a checkpoint that contains all needles durable now.
     ///
     /// 1. With no active writer, all durable needles are applied. Freezes the recent keys and the
-    ///    changes of locations, and encodes the small parts of the index.
+    ///    location changes, and encodes the index's small parts.
     /// 2. Writes and syncs the run and the locations. After a crash, no catalog lists their files.
     /// 3. Replaces the catalog. From here on, opening replays the log from the position of step 1.
     /// 4. Replaces the frozen keys by the run. If a step failed, they become recent keys again.
@@ -166,8 +166,7 @@ impl Inner {
         })
     }
 
-    /// Writes the locations and replaces the catalog. After an error, the file of the locations is
-    /// removed.
+    /// Writes the locations and replaces the catalog. After an error, removes the locations file.
     fn publish(&self, frozen: &mut FrozenIndex, run: Option<u64>) -> Result<()> {
         let number = self.keyspace.index_files.next_number();
         let published = self.publish_with(frozen, run, number);
@@ -215,7 +214,7 @@ mod tests {
 
     use crate::{Attributes, Options, Precondition, Store};
 
-    /// The maximum number of replayed needles with the options of this test.
+    /// The maximum number of needles replayed with this test's options.
     const NEEDLES_MAX: u64 = 64;
 
     fn open_on(disk: &MemoryDisk) -> Store {

@@ -1,5 +1,5 @@
-//! Compaction: the live needles of a volume with dead bytes move to the end of the log, and the
-//! volume is removed. `plan.rs` decides which volume is compacted, and when.
+//! Compaction moves the live needles of a volume with dead bytes to the end of the log, and removes
+//! the volume. `plan.rs` decides which volume is compacted, and when.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,14 @@ use crate::maintenance::plan::{Candidate, choose, unused_bytes};
 use crate::maintenance::upkeep::Upkeep;
 use crate::names;
 
-/// The dead share, in thousandths, from which a requested compaction includes a volume.
+/// A requested compaction includes a volume from this dead share on, in thousandths.
 const REQUESTED_DEAD_SHARE: u64 = 100;
 
-/// The dead bytes from which a requested compaction ends the volume being written.
+/// A requested compaction ends the volume being written from this many dead bytes on.
 const END_DEAD_BYTES_MIN: u64 = 1 << 20;
 
-/// The share of a volume, in thousandths, that must be dead if the volume is only in a remote copy.
-/// Its live needles must be fetched, which costs more than it saves for some months.
+/// The dead share, in thousandths, that a volume needs if it is only in a remote copy. Its live
+/// needles must be fetched, which costs more than it saves for some months.
 const REMOTE_DEAD_SHARE: u64 = 900;
 
 /// The result of a compaction.
@@ -30,11 +30,11 @@ const REMOTE_DEAD_SHARE: u64 = 900;
 pub struct CompactionReport {
     /// Volumes removed.
     pub volumes_removed: u64,
-    /// Bytes of their files.
+    /// Bytes of the removed files.
     pub bytes_freed: u64,
     /// Live bytes of these volumes, which were written again.
     pub bytes_moved: u64,
-    /// Dead bytes that remain, in volumes of which too little is dead.
+    /// Dead bytes that remain, in volumes with too few of them.
     pub bytes_left: u64,
 }
 
@@ -198,11 +198,11 @@ impl Inner {
         Ok(chosen.map(|volume| (volume, self.ends_needed_from(volume.number, oldest))))
     }
 
-    /// Returns the position from which the tombstones (and other needles that end something) of a
-    /// volume are needed.
+    /// Returns the position from which a volume's tombstones (and other needles that end something)
+    /// are needed.
     ///
-    /// The older needles that they end are in older volumes, so they are not needed if the volume
-    /// is the oldest one. But the checkpoint, too, contains objects that were ended after it.
+    /// The older needles that they end are in older volumes, so the oldest volume does not need
+    /// them. But the checkpoint, too, contains objects that were ended after it.
     fn ends_needed_from(&self, volume: u32, oldest: Option<u32>) -> Lsn {
         match self.keyspace.index_files.applied() {
             _ if oldest != Some(volume) => Lsn::default(),
@@ -212,7 +212,7 @@ impl Inner {
         }
     }
 
-    /// Moves the live needles of a volume, removes the volume, and adds both to `done`.
+    /// Moves a volume's live needles, removes the volume, and adds both to `done`.
     ///
     /// A volume without live needles is not read: the index knows all its needles.
     ///
@@ -223,8 +223,7 @@ impl Inner {
     ///    removed, then the volume. A crash in between leaves a volume without an index, which is
     ///    listed and read again. So a volume that is listed or has an index, but does not exist,
     ///    was lost.
-    /// 4. The file of the volume becomes a spare file of the log, first for the reserve of
-    ///    compaction.
+    /// 4. The volume's file becomes a spare file of the log, first for compaction's reserve.
     fn compact_volume(
         &self,
         volume: &Candidate,

@@ -1,4 +1,4 @@
-//! Compaction: the live needles of a volume move to the end of the log, and the volume is removed.
+//! Compaction moves a volume's live needles to the end of the log, and removes the volume.
 
 pub(crate) mod compact;
 pub(crate) mod mover;

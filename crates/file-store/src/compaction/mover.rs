@@ -1,4 +1,4 @@
-//! PendingMove of needles to the end of the log, in batches.
+//! Moves needles to the end of the log, in batches.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const BATCH_BYTES: u64 = 256 << 10;
 /// The longest pause between two batches.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// The mover of the needles of one volume that are still needed.
+/// Moves those needles in a volume that are still needed.
 pub(crate) struct Mover<'a> {
     inner: &'a Inner,
     /// The position from which needles that end something are needed.
@@ -49,7 +49,7 @@ struct PendingMove {
     head: Head,
     from: Position,
     ticket: Ticket,
-    /// `None` if another needle of the batch holds the lock of the key.
+    /// `None` if another needle in the batch holds the key's lock.
     lock: Option<KeyGuard>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Appends the needles of a record that are still needed.
+    /// Appends those needles in a record that are still needed.
     pub(crate) fn take(&mut self, at: Position, record: &[u8]) -> Result<()> {
         for needle in needles(record) {
             let Ok((head, needle)) = needle else {
@@ -107,8 +107,8 @@ impl<'a> Mover<'a> {
         Ok(())
     }
 
-    /// Locks the key of a needle, unless this batch already holds the lock. The lock of a key is
-    /// also that of its versions.
+    /// Locks a needle's key, unless this batch already holds the lock. A version has the lock of
+    /// its object's key.
     fn lock(&mut self, head: &Head) -> Result<Option<KeyGuard>> {
         let inner = self.inner;
         self.gate.get_or_insert_with(|| inner.keyspace.gate.read());
@@ -197,7 +197,7 @@ impl<'a> Mover<'a> {
     }
 }
 
-/// Returns the change by a moved needle: an object replaces itself.
+/// Returns the change that a moved needle makes: an object replaces itself.
 fn moved(head: Head, from: Position) -> Change {
     let replaces = (head.kind == Kind::Object).then(|| Replaced {
         at: from,

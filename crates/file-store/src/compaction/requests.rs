@@ -1,4 +1,4 @@
-//! The compaction that a caller requests, and the state of the volumes.
+//! The compaction that a caller requests, and the volumes' state.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,14 +13,14 @@ use crate::store::Store;
 use crate::volume_index;
 
 impl Store {
-    /// Compacts every volume of which at least a tenth is dead; where space is short, every volume
-    /// with dead bytes. The volume being written is ended first, if at least a tenth of it, and a
-    /// MiB, is dead. Skips damaged volumes.
+    /// Compacts every volume that is at least one tenth dead; where space is short, every volume
+    /// with dead bytes. First ends the volume being written, if at least a tenth of it, and a MiB,
+    /// is dead. Skips damaged volumes.
     ///
     /// # Errors
-    /// [`crate::Error::Full`] if there is no space for the live needles of the next volume; volumes
-    /// without live needles are removed before that. [`crate::Error::ReadOnly`]. Failed system calls;
-    /// a later call skips an unreadable volume.
+    /// [`crate::Error::Full`] if there is no space for the next volume's live needles; volumes
+    /// without live needles are removed before that. [`crate::Error::ReadOnly`]. Failed system
+    /// calls; a later call skips an unreadable volume.
     ///
     /// # Durability
     /// Moved needles are durable at their new position before their volume is removed.
@@ -32,7 +32,7 @@ impl Store {
     /// so far.
     ///
     /// # Errors
-    /// Like [`Store::compact`].
+    /// Fails like [`Store::compact`].
     ///
     /// # Durability
     /// Like [`Store::compact`].
@@ -44,8 +44,7 @@ impl Store {
         self.inner.compact_all(&AtomicBool::new(false), progress)
     }
 
-    /// Returns the live and dead parts of all volumes, in the order of the log. Needles at damaged
-    /// places are missing.
+    /// Returns all volumes' live and dead parts, in log order, without needles at damaged places.
     ///
     /// Reads the index of each sealed volume. A volume whose index is not complete, such as the one
     /// that is being written, is read as a whole.

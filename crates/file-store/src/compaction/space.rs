@@ -1,4 +1,4 @@
-//! The free space of a store, and the behaviour of calls on a full disk.
+//! A store's free space, and how calls behave on a full disk.
 
 use haul_append_log as log;
 use haul_sync::{elapsed, now};
@@ -11,12 +11,12 @@ use crate::maintenance::upkeep::Upkeep;
 use crate::names;
 use crate::troubles::Work;
 
-/// The free space of a store, in bytes.
+/// A store's free space, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Space {
     /// For ordinary needles; `None` on a disk without a limit.
     pub(crate) free_bytes: Option<u64>,
-    /// The number of volumes in the reserve of compaction, and the number it should have.
+    /// The number of volumes in compaction's reserve, and the number it should have.
     pub(crate) reserve_volumes: u64,
     pub(crate) reserve_volumes_wanted: u64,
 }
@@ -25,7 +25,7 @@ impl Inner {
     pub(crate) fn space(&self) -> Result<Space> {
         let log = self.volumes.log.space()?;
         let log_bytes = log.tail_bytes + log.next_bytes + log.spare_bytes;
-        // Free space of the disk that is less than a volume can store big objects, but no needles.
+        // Disk space for less than a volume can store big objects, but no needles.
         let unit = if log.reserved_segments_wanted > 0 { log.reserved_segment_bytes } else { 1 };
         let creatable_bytes = log.creatable_bytes.map(|bytes| bytes - bytes % unit.max(1));
         Ok(Space {
@@ -51,7 +51,7 @@ impl Inner {
         })
     }
 
-    /// Measures the free space, reports it to the admission of writers, and returns the marks.
+    /// Measures the free space, reports it to the writers' admission, and returns the marks.
     pub(crate) fn measure_space(&self) -> Result<Marks> {
         let free = self.space()?.free_bytes;
         let segments = self.volumes.log.segments();
@@ -66,7 +66,8 @@ impl Inner {
     /// must hold no lock when it returns.
     pub(crate) fn with_space<T>(&self, call: impl FnMut() -> Result<T>) -> Result<T> {
         let outcome = self.wait_for_space(call);
-        // Other failures are recorded where they occur: a change may be refused for a big file only.
+        // Other failures are recorded where they occur: a change may be rejected for a big file
+        // only.
         if matches!(outcome, Ok(_) | Err(Error::Full { .. } | Error::Stalled { .. })) {
             self.maintenance.troubles.note(Work::Changes, &outcome);
         }
@@ -90,8 +91,8 @@ impl Inner {
         }
     }
 
-    /// Refuses a big object that would use the space reserved for volumes and compaction. Spare
-    /// volumes are removed first to make room for it.
+    /// Rejects a big object that would use the space reserved for volumes and compaction. Removes
+    /// spare volumes first to make room for it.
     pub(crate) fn check_space_for_file(&self, bytes: u64) -> Result<()> {
         let has_space = || -> Result<bool> {
             let log = self.volumes.log.space()?;
@@ -111,12 +112,12 @@ impl Inner {
         Err(Error::Full { source: what.into() })
     }
 
-    /// Frees space for compaction where there is no reserve, by removing indexes of volumes, which
-    /// are derived data.
+    /// Frees space for compaction where there is no reserve, by removing volume indexes, which are
+    /// derived data.
     ///
-    /// Only indexes of sealed volumes are removed: the index of the newest volume is the only
-    /// record of the keys that damage to its end would hide. A crash in between leaves volumes
-    /// without an index, which are read themselves.
+    /// Removes only sealed volumes' indexes: if the newest volume's end is damaged, its index alone
+    /// states which keys this hides. A crash in between leaves volumes without an index, which are
+    /// read themselves.
     pub(crate) fn release_indexes(&self, upkeep: &mut Upkeep) -> Result<u64> {
         let mut removed = 0;
         for volume in self.sealed_volumes() {
@@ -134,8 +135,8 @@ impl Inner {
         Ok(removed)
     }
 
-    /// Returns `true` if a file of the index fits, without the space reserved for compaction and
-    /// for small derived files.
+    /// Returns `true` if an index file fits, without the space reserved for compaction and for
+    /// small derived files.
     pub(crate) fn has_space_for_index(&self, bytes: u64) -> Result<bool> {
         Ok(self.volumes.log.space()?.creatable_bytes.is_none_or(|creatable| creatable >= bytes))
     }
@@ -147,7 +148,7 @@ impl Inner {
             space.reserved_segments < space.reserved_segments_wanted
                 && space.creatable_bytes == Some(0)
         };
-        // The approximate size of the index of a volume of small objects.
+        // The approximate index size for a volume with small objects.
         let index_bytes = self.options.volume_bytes / 32;
         self.volumes.log.space().is_ok_and(lacks_reserve)
             || matches!(self.volumes.disk.free_bytes(), Ok(Some(free)) if free < index_bytes)

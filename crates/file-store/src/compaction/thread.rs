@@ -1,4 +1,4 @@
-//! The background thread: it writes the indexes of sealed volumes, and compacts volumes.
+//! The background thread: it writes sealed volumes' indexes, and compacts volumes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::troubles::Work;
 use crate::volume_index::format::FIRST_RECORD;
 use crate::worker::{Worker, spawn};
 
-/// The background thread of a store.
+/// A store's background thread.
 #[derive(Debug)]
 pub(crate) struct Background {
     admission: Arc<Admission>,
@@ -82,7 +82,7 @@ fn run(inner: &Inner, stop: &AtomicBool) {
 }
 
 impl Inner {
-    /// Completes the indexes of sealed volumes, and writes missing or incomplete ones.
+    /// Completes sealed volumes' indexes, and writes missing or incomplete ones.
     pub(crate) fn index_sealed_volumes(&self, stop: &AtomicBool) -> Result<()> {
         let mut upkeep = self.maintenance.upkeep.lock();
         let covered_before = self.keyspace.index_files.applied().segment();
@@ -140,9 +140,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes the index of a sealed volume by reading the volume. Returns `false` for a damaged
-    /// volume, whose index is not changed: without a complete index, opening the store reads the
-    /// volume itself and reports its damage.
+    /// Writes a sealed volume's index by reading the volume. Returns `false` for a damaged volume,
+    /// whose index is not changed: without a complete index, opening the store reads the volume
+    /// itself and reports its damage.
     fn write_index(&self, volume: SegmentInfo) -> Result<bool> {
         let mut found = Vec::new();
         let mut end = FIRST_RECORD;

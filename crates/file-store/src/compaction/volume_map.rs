@@ -1,17 +1,17 @@
-//! The parts of each volume that are live or dead, for people who look at a store.
+//! Each volume's live and dead parts, for people who look at a store.
 
 use haul_append_log::Position;
 
 use crate::index::volumes::footprint;
 
-/// The needles of a volume.
+/// A volume's needles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumeMap {
-    /// The number of the volume, which is part of the name of its file.
+    /// The volume's number, which is part of its file's name.
     pub number: u32,
-    /// The length of the file.
+    /// The file's length, in bytes.
     pub bytes: u64,
-    /// The parts of the file that contain needles, in ascending order. Adjacent ones differ in
+    /// The file's parts that contain needles, in ascending order. Adjacent ones differ in
     /// `is_live`, unless there is padding between them.
     pub extents: Vec<VolumeExtent>,
 }
@@ -19,17 +19,17 @@ pub struct VolumeMap {
 /// A part of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VolumeExtent {
-    /// The place in the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// The length.
+    /// The length, in bytes.
     pub bytes: u64,
-    /// `true` if the needles have the newest state of their keys. The others were replaced, were
+    /// `true` if the needles have their keys' newest state. Other needles were replaced, were
     /// deleted, or state a deletion.
     pub is_live: bool,
 }
 
 impl VolumeMap {
-    /// Returns the bytes of live needles, or of dead ones.
+    /// Returns the number of bytes in live needles, or in dead ones.
     #[must_use]
     pub fn needle_bytes(&self, is_live: bool) -> u64 {
         let extents = self.extents.iter().filter(|extent| extent.is_live == is_live);
@@ -37,7 +37,7 @@ impl VolumeMap {
     }
 }
 
-/// Adds a needle. A record with several needles is live if one of them is.
+/// Adds a needle. A record with several needles is live if any needle is.
 pub(super) fn add(extents: &mut Vec<VolumeExtent>, at: Position, is_live: bool) {
     let offset = u64::from(at.lsn.offset());
     let bytes = footprint(at.payload_bytes.into());

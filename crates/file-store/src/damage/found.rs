@@ -1,4 +1,4 @@
-//! The known damage of an open store.
+//! An open store's known damage.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,14 @@ pub(crate) struct FoundDamage {
 }
 
 impl FoundDamage {
-    /// Records what was found when the store was opened: damaged places, and those that may hide
+    /// Records what was found when the store was opened: damaged places, and places that may hide
     /// unknown keys.
     pub(crate) fn new(damage: &[Damage], hidden: &[Damage]) -> Self {
         let places = damage.iter().take(PLACES_MAX).cloned().collect();
         Self { places: Mutex::new(places), hidden: Mutex::new(hidden.to_vec()) }
     }
 
-    /// Records the damage that a read of an object found.
+    /// Records the damage that reading an object found.
     pub(crate) fn note(&self, bucket: &str, key: &str, error: &Error) {
         if let Error::Damaged { file, offset, what } = error {
             let (bucket, key) = readable(bucket, key);
@@ -55,7 +55,7 @@ impl FoundDamage {
         self.hidden.lock().clone()
     }
 
-    /// Returns the number of places, and the number of those that may hide keys.
+    /// Returns the number of damaged places, and the number of places that may hide keys.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.places.lock().len() as u64, self.hidden.lock().len() as u64)
     }

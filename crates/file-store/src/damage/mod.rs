@@ -1,4 +1,4 @@
-//! Damaged places, and those that are known in an open store.
+//! Damaged places, and the list of those known in an open store.
 
 pub(crate) mod found;
 pub(crate) mod place;

@@ -1,4 +1,4 @@
-//! The report of damage.
+//! A damage report.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ impl From<log::Damage> for Damage {
 }
 
 impl Damage {
-    /// Creates the report of damage that affects no known object.
+    /// Creates a report for damage that affects no known object.
     pub(crate) fn in_file(file: PathBuf, offset: u64, what: impl Into<String>) -> Self {
         Self { bucket: None, key: None, file, offset, what: what.into() }
     }

@@ -1,4 +1,4 @@
-//! Deletion of several objects and versions in a bucket with versions, which share syncs.
+//! Deletes several objects and versions in a bucket with versions, with shared syncs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::inner::Inner;
 use crate::object::{Deleted, VersionId, Versioning};
 
-/// The maximum number of versions of a key that one record deletes.
+/// The maximum number of versions that one record deletes from a key.
 const RECORD_VERSIONS: usize = 64;
 
-/// The numbers of deletions of a key that are executed together: that of the current object alone,
-/// or of several different versions.
+/// Indexes of deletions that have the same key and are executed together: one deletion of the
+/// current object, or deletions of several different versions.
 type Step = Vec<usize>;
 
 /// A batch of deletions in a bucket with versions, whose keys are locked.
@@ -30,8 +30,8 @@ struct Batch<'a> {
 impl Inner {
     /// Executes deletions in a bucket with versions. The caller has locked the keys.
     ///
-    /// The deletions of a key are executed in their order, those of versions that follow one
-    /// another together. A round executes one step of each key: it appends the records of all, and
+    /// Each key's deletions are executed in their order; successive deletions of versions are
+    /// executed together. A round executes one step per key: it appends all steps' records, and
     /// then waits until they are durable, usually for one sync. After a crash the log has a prefix
     /// of the records.
     pub(super) fn delete_with_versions(
@@ -56,7 +56,7 @@ impl Inner {
 }
 
 impl<'a> Batch<'a> {
-    /// Appends the records of a step.
+    /// Appends a step's records.
     fn start(&self, step: &[usize]) -> Pending<Vec<Result<Deleted>>> {
         let deletions: Vec<_> = step.iter().map(|number| &self.deletions[*number]).collect();
         let deletion = deletions[0];
@@ -70,7 +70,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Waits until the records of a step are durable and applies them. Returns the outcomes of its
+    /// Waits until a step's records are durable and applies them. Returns the outcomes of its
     /// deletions.
     fn finish(
         &mut self,
@@ -105,11 +105,11 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Divides deletions into rounds, each with at most one step of each key. The steps of a key are in
-/// the order of its deletions.
+/// Divides deletions into rounds, each with at most one step per key. A key's steps are in the
+/// order of its deletions.
 fn rounds(deletions: &[Deletion<'_>]) -> Vec<Vec<Step>> {
     let mut rounds: Vec<Vec<Step>> = Vec::new();
-    // The round of the last step of each key, and its number in the round.
+    // For each key, its last step's round and index in that round.
     let mut last: HashMap<&str, (usize, usize)> = HashMap::new();
     for (number, deletion) in deletions.iter().enumerate() {
         let place = last.get(deletion.key).copied();
@@ -129,7 +129,7 @@ fn rounds(deletions: &[Deletion<'_>]) -> Vec<Vec<Step>> {
     rounds
 }
 
-/// Returns `true` if a deletion can be part of the last step of its key.
+/// Returns `true` if a deletion can join its key's last step.
 fn joins(deletions: &[Deletion<'_>], step: &[usize], deletion: &Deletion<'_>) -> bool {
     let is_other = |number: &usize| {
         let version = deletions[*number].version;

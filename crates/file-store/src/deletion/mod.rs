@@ -1,4 +1,4 @@
-//! Deletion of objects and versions.
+//! Deletes objects and versions.
 
 mod batch;
 mod object;

@@ -1,4 +1,4 @@
-//! Deletion of objects.
+//! Deletes objects.
 
 use std::collections::HashSet;
 
@@ -33,10 +33,10 @@ impl Store {
         self.delete_many(bucket, &[key]).pop().unwrap_or(Ok(false))
     }
 
-    /// Deletes objects with one shared sync. Returns for each of them `true` if it existed.
+    /// Deletes objects with one shared sync. For each object, returns `true` if it existed.
     ///
     /// # Errors
-    /// Like [`Store::delete`], for each key.
+    /// Fails like [`Store::delete`], for each key.
     ///
     /// # Durability
     /// The deletions survive a power cut when this returns.
@@ -50,7 +50,7 @@ impl Store {
     /// [`Store::delete_objects`].
     ///
     /// # Errors
-    /// Like [`Store::delete_objects`].
+    /// Fails like [`Store::delete_objects`].
     ///
     /// # Durability
     /// The deletion survives a power cut when this returns.
@@ -67,22 +67,20 @@ impl Store {
     /// Deletes objects and versions whose conditions hold. The test of a condition and the deletion
     /// are atomic. The conditions are not tested if there is no object.
     ///
-    /// In a bucket with versions, the deletion of an object retains it and creates a delete marker,
-    /// which makes the key absent. The deletion of the newest version makes the next older one
-    /// current.
+    /// In a bucket with versions, deleting an object retains it and creates a delete marker, which
+    /// makes the key absent. Deleting the newest version makes the next older one current.
     ///
-    /// The deletions share one sync, or more if the buffer of the log fills up with the objects
-    /// that are retained. In a bucket with versions, several deletions of a key are executed in
-    /// their order, and need a sync each, except that up to 64 different versions of it that follow
-    /// one another are deleted together.
+    /// The deletions share one sync, or more if the retained objects fill up the log's buffer. In a
+    /// bucket with versions, a key's deletions are executed in their order, and need a sync each,
+    /// except that up to 64 different versions that follow one another are deleted together.
     ///
     /// # Errors
-    /// Like [`Store::delete`], for each deletion; [`Error::PreconditionFailed`] if the condition
-    /// does not hold; [`Error::Damaged`] if the condition cannot be tested, because the newest
-    /// state may be in a damaged place, if an object cannot be retained, because it cannot be read,
-    /// or while damage may hide versions; [`Error::Locked`] for a version that a lock protects. In
-    /// a bucket with versions, [`Error::Full`] if there is no space for a delete marker, for the
-    /// retained object, or for the version that becomes current.
+    /// Fails like [`Store::delete`], for each deletion; [`Error::PreconditionFailed`] if the
+    /// condition does not hold; [`Error::Damaged`] if the condition cannot be tested, because the
+    /// newest state may be in a damaged place, if an object cannot be retained, because it cannot
+    /// be read, or while damage may hide versions; [`Error::Locked`] for a version that a lock
+    /// protects. In a bucket with versions, [`Error::Full`] if there is no space for a delete
+    /// marker, for the retained object, or for the version that becomes current.
     ///
     /// # Durability
     /// The deletions survive a power cut when this returns.
@@ -164,7 +162,7 @@ impl Store {
         deletions.iter().zip(started).map(finish).collect()
     }
 
-    /// Appends the tombstone of an object that exists, or may exist in a damaged place. Tests the
+    /// Appends a tombstone for an object that exists, or may exist in a damaged place. Tests the
     /// condition first. The caller has locked the key.
     fn append_tombstone(
         &self,

@@ -3,14 +3,14 @@
 use crate::error::{Error, Result};
 use crate::object::{ObjectInfo, VersionId};
 
-/// The deletion of the object of a key, or of a version of it.
+/// A request to delete a key's object, or a version of it.
 #[derive(Clone, Copy)]
 pub struct Deletion<'a> {
     /// The key.
     pub key: &'a str,
     /// The version to delete; `None` for the current object, which a bucket with versions retains.
     pub version: Option<VersionId>,
-    /// If it returns `false` for the object or version, that is not deleted. It is called while the
+    /// Returns `false` for an object or version that must not be deleted. It is called while the
     /// key is locked, so it must not call the store.
     pub condition: Option<&'a dyn Fn(&ObjectInfo) -> bool>,
     /// `true` to delete a version although it is retained in governance mode.
@@ -18,7 +18,7 @@ pub struct Deletion<'a> {
 }
 
 impl<'a> Deletion<'a> {
-    /// Returns the deletion of the current object without a condition.
+    /// Creates a request to delete the current object without a condition.
     #[must_use]
     pub fn of(key: &'a str) -> Self {
         Self { key, version: None, condition: None, bypass_governance: false }

@@ -1,4 +1,4 @@
-//! Deletion of objects and versions in buckets with versions.
+//! Deletes objects and versions in buckets with versions.
 
 use std::collections::HashSet;
 
@@ -15,12 +15,13 @@ use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
 use crate::object::{Attributes, Deleted, VersionId, Versioning};
 
-/// The versions that the deletion of some of them depends on.
+/// The versions on which deleting versions of a key depends.
 #[derive(Debug, Default)]
 struct Neighbours {
-    /// The versions to delete, and the copy of the current object if that is one of them.
+    /// The versions to delete, including the current object's copy if the current object is
+    /// deleted.
     wanted: Vec<VersionRow>,
-    /// The newest of the other versions; `None` if a current object is newer.
+    /// The newest version that is not wanted; `None` if a current object is newer.
     next: Option<VersionRow>,
 }
 
@@ -28,9 +29,9 @@ impl Inner {
     /// Starts to retain the current object of a locked key and to create a delete marker.
     ///
     /// 1. Appends the copy of the current object.
-    /// 2. Appends the marker, the tombstone of the current object, and those of versions that the
-    ///    marker replaces as one record. After a crash the log has all of them or none, and only
-    ///    with the copy.
+    /// 2. Appends as one record the marker, the current object's tombstone, and tombstones for
+    ///    versions that the marker replaces. After a crash the log has all of them or none, and
+    ///    only with the copy.
     pub(crate) fn start_marker(
         &self,
         bucket: &str,
@@ -69,9 +70,9 @@ impl Inner {
         Ok(Deleted { existed, version_id: Some(name.id()), is_delete_marker: true })
     }
 
-    /// Appends the deletion of versions of a locked key, which are different ones, as one record.
-    /// If the newest version is one of them, the newest of the others becomes current in this
-    /// record. Those in `absent` are known not to exist.
+    /// Appends one record that deletes different versions of a locked key. If it deletes the newest
+    /// version, the newest version that stays becomes current in this record. The versions in
+    /// `absent` are known not to exist.
     pub(super) fn append_version_deletions(
         &self,
         (bucket, key): (&str, &str),
@@ -112,7 +113,7 @@ impl Inner {
         Ok(outcomes)
     }
 
-    /// Appends the record that deletes the accepted ones of the wanted versions.
+    /// Appends the record that deletes those wanted versions that are accepted.
     fn append_accepted(
         &self,
         (bucket, key): (&str, &str),
@@ -145,7 +146,7 @@ impl Inner {
         }
     }
 
-    /// Finds the wanted versions of a key, and the one that is the newest without them.
+    /// Finds a key's wanted versions, and its newest version without them.
     fn neighbours(
         &self,
         bucket: &str,

@@ -1,4 +1,4 @@
-//! Reads and writes of the rules of a bucket, which are stored in its needle.
+//! Reads and writes a bucket's rules, which are stored in its needle.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::lifecycle::state::Rules;
 use crate::object::Attributes;
 
 impl Inner {
-    /// Returns the rules of a bucket: from memory if they were used before.
+    /// Returns a bucket's rules: from memory if they were used before.
     ///
     /// # Errors
-    /// Like [`crate::Store::lifecycle`].
+    /// Fails like [`crate::Store::lifecycle`].
     pub(super) fn rules(&self, bucket: &str) -> Result<Arc<Rules>> {
         if let Some(rules) = self.maintenance.lifecycle.get(bucket) {
             return Ok(rules);
@@ -26,7 +26,7 @@ impl Inner {
         Ok(self.maintenance.lifecycle.insert(bucket, lifecycle))
     }
 
-    /// Replaces the rules of a bucket in its needle.
+    /// Replaces the rules in a bucket's needle.
     pub(super) fn try_set_lifecycle(
         &self,
         bucket: &str,

@@ -23,7 +23,7 @@ pub enum ExpiredEntry {
     Object {
         /// The key, length, modification time and hash.
         info: ObjectInfo,
-        /// The ID of the rule.
+        /// The rule's ID.
         rule: String,
     },
     /// An expired version that is not current, or an expired delete marker.
@@ -32,18 +32,18 @@ pub enum ExpiredEntry {
         info: ObjectInfo,
         /// `true` for a delete marker.
         is_delete_marker: bool,
-        /// The ID of the rule.
+        /// The rule's ID.
         rule: String,
     },
     /// A stale upload.
     Upload {
-        /// The ID of the upload: 32 hexadecimal digits.
+        /// The upload's ID: 32 hexadecimal digits.
         id: String,
-        /// The key of the upload.
+        /// The upload's key.
         key: String,
-        /// The start time of the upload.
+        /// The upload's start time.
         started: SystemTime,
-        /// The ID of the rule.
+        /// The rule's ID.
         rule: String,
     },
 }

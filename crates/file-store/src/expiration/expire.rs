@@ -1,4 +1,4 @@
-//! Deletion of expired objects in batches that share a sync.
+//! Deletes expired objects in batches that share a sync.
 
 use haul_append_log::Room;
 
@@ -19,7 +19,7 @@ use crate::object::Versioning;
 /// The maximum number of deletions that share a sync. A writer in the same batch is hardly delayed.
 pub(super) const BATCH: usize = 256;
 
-/// A deletion that may not be durable yet, and the bytes of the object.
+/// A deletion that may not be durable yet, and the object's length in bytes.
 struct Appended<'a> {
     key: &'a str,
     action: LifecycleAction,
@@ -33,8 +33,8 @@ impl Inner {
     /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
     /// 2. Locks the keys in order. An object that was replaced since it was listed, or whose tags
     ///    were, is evaluated again; an object in doubt is skipped.
-    /// 3. Appends the tombstones, in a bucket with versions copies and delete markers. After a crash
-    ///    the log has a prefix of them; the next sweep deletes the other objects.
+    /// 3. Appends the tombstones, or in a bucket with versions the copies and delete markers. After
+    ///    a crash the log has a prefix of them; the next sweep deletes the other objects.
     /// 4. Once they are durable, applies them to the index and reports them to the observer.
     ///
     /// Returns `None`, and deletes nothing, if the rules were replaced.
@@ -85,8 +85,8 @@ impl Inner {
         outcome
     }
 
-    /// Appends the tombstone of an object whose key is locked, if the object is expired, in a bucket
-    /// with versions its copy and a delete marker.
+    /// Appends an object's tombstone, or in a bucket with versions its copy and a delete marker, if
+    /// the object is expired. Its key is locked.
     fn append_expired<'a>(
         &self,
         search: &Search<'_>,
@@ -110,9 +110,9 @@ impl Inner {
         Ok(Some(Appended { key, action: ExpireObject, pending, bytes }))
     }
 
-    /// Returns the current entry of a locked key if its object is expired. Needs no read if the
-    /// object has not moved since it was listed and since its tags were read. Skips and counts an
-    /// object in doubt, and one whose tags cannot be read.
+    /// Returns a locked key's current entry if its object is expired. Needs no read if the object
+    /// has not moved since it was listed and since its tags were read. Skips and counts an object
+    /// in doubt, and one whose tags cannot be read.
     pub(super) fn expired_entry(
         &self,
         search: &Search<'_>,

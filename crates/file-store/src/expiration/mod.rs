@@ -1,6 +1,6 @@
 //! Sweeps, which apply the lifecycle rules of buckets.
 //!
-//! `config` stores the rules in the needle of the bucket. `page` finds expired keys, `expire` deletes
+//! `config` stores the rules in the bucket's needle. `page` finds expired keys, `expire` deletes
 //! them, `uploads` aborts uploads, `versions` removes older versions and delete markers, and `tags`
 //! reads the tags that decide. `sweep` combines them, `expirable` only lists what a sweep would
 //! delete, and `thread` sweeps in the background.

@@ -10,10 +10,10 @@ use crate::index::runs::source::Source;
 use crate::lifecycle::rules::Lifecycle;
 use crate::lifecycle::tags::ObjectTags;
 
-/// The maximum number of keys of a page: listing them takes a few milliseconds.
+/// The maximum number of keys in a page: listing them takes a few milliseconds.
 pub(crate) const PAGE_KEYS: u64 = 10_000;
 
-/// The memory of expired objects at which a page ends.
+/// A page ends when its expired objects use this much memory, in bytes.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// An object that was expired, or may have been, when its key was listed.
@@ -25,7 +25,7 @@ pub(crate) struct Candidate {
     pub(crate) needs_tags: bool,
 }
 
-/// The expired objects of one page of keys.
+/// The expired objects on one page of keys.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) candidates: Vec<Candidate>,
@@ -35,7 +35,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Returns the places of the objects whose tags decide.
+    /// Returns the positions of the objects whose tags decide.
     pub(crate) fn places_of_tags(&self) -> Vec<Position> {
         let candidates = self.candidates.iter().filter(|candidate| candidate.needs_tags);
         candidates.map(|candidate| candidate.entry.at).collect()

@@ -1,4 +1,4 @@
-//! The operations on lifecycles.
+//! The lifecycle operations.
 
 use std::time::SystemTime;
 
@@ -11,12 +11,12 @@ use crate::lifecycle::rules::Lifecycle;
 use crate::object::{Attributes, ObjectInfo};
 use crate::store::Store;
 
-/// The maximum length of all rules of a bucket in its needle, which compaction moves as one.
+/// The maximum total length of a bucket's rules in its needle, which compaction moves as one.
 const RULES_BYTES_MAX: usize = 1 << 20;
 
 impl Store {
-    /// Returns the lifecycle of a bucket, without rules if none was set. The first call for a
-    /// bucket may read its needle; later calls use memory.
+    /// Returns a bucket's lifecycle, without rules if none was set. The first call for a bucket may
+    /// read its needle; later calls use memory.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if the rules are, or may be, in a damaged place;
@@ -26,12 +26,12 @@ impl Store {
         Ok(self.inner.rules(bucket)?.stored.clone())
     }
 
-    /// Returns the time at which an object with these attributes expires and the ID of the rule, if
-    /// there is one. A day has 24 hours, also with another [`crate::Options::lifecycle_day`]. Costs as much
-    /// as [`Store::lifecycle`].
+    /// Returns the time at which an object with these attributes expires and the rule's ID, if a
+    /// rule expires it. A day has 24 hours, also with another [`crate::Options::lifecycle_day`].
+    /// Costs as much as [`Store::lifecycle`].
     ///
     /// # Errors
-    /// Like [`Store::lifecycle`].
+    /// Fails like [`Store::lifecycle`].
     pub fn expiration(
         &self,
         bucket: &str,
@@ -43,16 +43,15 @@ impl Store {
         Ok(expiration.map(|(at, rule)| (at, rule.id.clone())))
     }
 
-    /// Replaces the lifecycle of a bucket. A lifecycle without rules removes it. The next check
-    /// sweeps the bucket ([`crate::Options::lifecycle_check_every`]). When this returns, sweeps no
-    /// longer apply the previous rules.
+    /// Replaces a bucket's lifecycle. A lifecycle without rules removes it. The next check sweeps
+    /// the bucket ([`crate::Options::lifecycle_check_every`]). When this returns, sweeps no longer
+    /// apply the previous rules.
     ///
     /// # Errors
     /// [`Error::Invalid`] for more than [`crate::LIFECYCLE_RULES_MAX`] rules or 1 MiB, for two
     /// rules with the same ID, for a rule without an action, and for a rule that cannot apply to
-    /// any object;
-    /// [`Error::NoSuchBucket`], [`Error::Full`], [`Error::NotReplicated`]; [`Error::Damaged`] while
-    /// damage may hide newer rules.
+    /// any object; [`Error::NoSuchBucket`], [`Error::Full`], [`Error::NotReplicated`];
+    /// [`Error::Damaged`] while damage may hide newer rules.
     ///
     /// # Durability
     /// The new rules survive a power cut when this returns. A power cut before that leaves the
@@ -76,7 +75,7 @@ impl Store {
     /// store, and cancels the search by returning `false`.
     ///
     /// # Errors
-    /// Like [`Store::expire_now`].
+    /// Fails like [`Store::expire_now`].
     pub fn expirable(
         &self,
         bucket: &str,
@@ -85,10 +84,9 @@ impl Store {
         self.inner.expirable(bucket, visit)
     }
 
-    /// Deletes the expired objects and versions of a bucket and aborts its stale uploads, as fast
-    /// as the disk allows. Versions that a lock protects are kept. An object that is replaced in
-    /// the meantime is kept. If the rules change in the meantime, the sweep restarts with the new
-    /// ones.
+    /// Deletes a bucket's expired objects and versions and aborts its stale uploads, as fast as the
+    /// disk allows. Keeps versions that a lock protects, and objects that are replaced in the
+    /// meantime. If the rules change in the meantime, the sweep restarts with the new ones.
     ///
     /// # Errors
     /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the rules or the runs are
@@ -102,7 +100,7 @@ impl Store {
         Ok(self.inner.sweep(bucket, &Pace::Full)?.unwrap_or_default())
     }
 
-    /// Returns the bucket and the message of the last failure of a background sweep.
+    /// Returns the bucket in which a background sweep last failed, and the error message.
     #[must_use]
     pub fn last_lifecycle_error(&self) -> Option<String> {
         self.inner.maintenance.lifecycle.counters.last_error()

@@ -1,4 +1,4 @@
-//! The sweep of a bucket, which deletes what its lifecycle expires.
+//! Sweeps a bucket: deletes what its lifecycle expires.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ const PAUSE_FACTOR: u32 = 4;
 /// The longest pause between two steps.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The bytes of a run that a sweep reads ahead.
+/// The bytes that a sweep reads ahead from a run.
 const READAHEAD_BYTES: usize = 256 << 10;
 
 /// The speed of a sweep.
@@ -52,7 +52,7 @@ impl From<Error> for Interrupted {
 
 impl Inner {
     /// Sweeps a bucket; `None` if the store is being closed. Restarts when the rules change. Waits
-    /// once until the copy of the store contains all deletions.
+    /// once until the store's copy contains all deletions.
     pub(super) fn sweep(&self, bucket: &str, pace: &Pace<'_>) -> Result<Option<SweepReport>> {
         let began = Instant::now();
         let mut report = SweepReport::default();
@@ -143,7 +143,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the expired objects of the keys that follow `after`.
+    /// Returns the expired objects among the keys that follow `after`.
     pub(super) fn expired_page(&self, search: &Search<'_>, after: Option<&str>) -> Result<Page> {
         let keys = self.keyspace.index.read().keys.snapshot();
         let page = search.page(&mut keys.merged(READAHEAD_BYTES), after, PAGE_KEYS);
@@ -151,7 +151,7 @@ impl Inner {
     }
 }
 
-/// The execution of the steps of a sweep: counts and pauses.
+/// Executes a sweep's steps: counts and pauses.
 struct Steps<'a> {
     inner: &'a Inner,
     pace: &'a Pace<'a>,
@@ -159,7 +159,7 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Reads tags in the order of the log, a few at a time.
+    /// Reads tags in log order, a few at a time.
     fn read_tags(
         &mut self,
         lifecycle: &Lifecycle,

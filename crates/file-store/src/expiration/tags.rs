@@ -1,4 +1,4 @@
-//! Reads of the tags of objects on which the rules of a sweep depend.
+//! Reads the object tags on which a sweep's rules depend.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,34 +10,33 @@ use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::rules::Lifecycle;
 use crate::lifecycle::tags::{ObjectTags, Tags};
 
-/// The number of tags that a step of a sweep reads. On a disk with a seek time of 8 ms, the step
-/// takes a quarter of a second.
+/// The number of objects whose tags one step of a sweep reads. On a disk with a seek time of 8 ms,
+/// the step takes a quarter of a second.
 pub(crate) const TAG_READS: usize = 32;
 
-/// Tags that were read, by the place of the object. Another state of the object, also one with
-/// other tags, has another place.
+/// Tags that were read, by the object's position in the log. Another state of the object, also one
+/// with other tags, has another position.
 ///
-/// Of these tags, only those that a rule requires are stored, so that their memory is bounded by
-/// the rules.
+/// Only tags that a rule requires are stored, so the rules bound their memory.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTags(HashMap<Lsn, Tags>);
 
 impl KnownTags {
-    /// Returns the tags of the object at a place.
+    /// Returns the tags of the object at a position.
     pub(crate) fn at(&self, at: Position) -> ObjectTags<'_> {
         self.0.get(&at.lsn).map_or(ObjectTags::Unknown, ObjectTags::Known)
     }
 }
 
-/// Sorts places in the order in which their reads move the heads of a disk the least.
+/// Sorts positions so that reading them moves a disk's heads the least, and removes repeated ones.
 pub(crate) fn sort(places: &mut Vec<Position>) {
     places.sort_unstable_by_key(|at| at.lsn);
     places.dedup();
 }
 
 impl Inner {
-    /// Reads the tags of the objects at these places, without their locks. Leaves out objects that
-    /// cannot be read, because they may have moved: they are read again under their locks.
+    /// Reads the tags of the objects at these positions, without their locks. Leaves out objects
+    /// that cannot be read, because they may have moved: they are read again under their locks.
     pub(crate) fn read_tags(
         &self,
         lifecycle: &Lifecycle,
@@ -60,7 +59,7 @@ impl Inner {
     /// report counts as skipped.
     ///
     /// # Errors
-    /// Those that do not concern this object alone.
+    /// An error that does not concern this object alone.
     pub(crate) fn tags_of(
         &self,
         (bucket, key): (&str, &str),

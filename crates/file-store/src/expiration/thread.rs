@@ -16,7 +16,6 @@ use crate::worker::{Worker, spawn};
 /// store briefly deletes nothing.
 const FIRST_CHECK: Duration = Duration::from_secs(60);
 
-/// The background thread of sweeps.
 #[derive(Debug)]
 pub(crate) struct LifecycleThread {
     stop: Option<mpsc::Sender<()>>,

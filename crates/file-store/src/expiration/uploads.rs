@@ -1,4 +1,4 @@
-//! Abortion of stale uploads in batches that share a sync.
+//! Aborts stale uploads in batches that share a sync.
 
 use haul_append_log::{Room, Ticket};
 
@@ -21,8 +21,8 @@ pub(super) struct StaleUpload {
 }
 
 impl Inner {
-    /// Returns the stale uploads of a bucket, sorted by key. Skips and counts those whose parts or
-    /// end may be hidden by damage.
+    /// Returns a bucket's stale uploads, sorted by key. Skips and counts uploads whose parts or end
+    /// damage may hide.
     pub(super) fn stale_uploads(
         &self,
         search: &Search<'_>,
@@ -53,11 +53,10 @@ impl Inner {
     ///
     /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
     /// 2. Locks the keys in order, so that no part is stored in the meantime.
-    /// 3. Appends the ends of the uploads. After a crash the log has a prefix of them; the next
-    ///    sweep aborts the other uploads.
+    /// 3. Appends the uploads' ends. After a crash the log has a prefix of them; the next sweep
+    ///    aborts the other uploads.
     /// 4. Once the ends are durable, reports them to the observer, applies them to the index and
-    ///    removes the files of parts. After a crash before this step, opening the store removes
-    ///    them.
+    ///    removes the parts' files. After a crash before this step, opening the store removes them.
     ///
     /// Returns `None`, and aborts nothing, if the rules were replaced.
     pub(super) fn abort_stale(

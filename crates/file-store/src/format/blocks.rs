@@ -1,10 +1,10 @@
-//! The checksums of the blocks of an object's data.
+//! Checksums for the blocks of an object's data.
 
 /// The bytes of data that each block checksum covers; the last one may cover fewer.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
-/// Returns the checksum of each block of data that is stored in a needle. Data of at most one block
-/// has no block checksums: it is read completely.
+/// Returns the checksum of each block of data in a needle. Data of at most one block has no block
+/// checksums: it is read completely.
 pub(crate) fn block_checksums(data: &[u8]) -> Box<[u32]> {
     if data.len() <= BLOCK_BYTES {
         return Box::default();
@@ -12,8 +12,8 @@ pub(crate) fn block_checksums(data: &[u8]) -> Box<[u32]> {
     data.chunks(BLOCK_BYTES).map(haul_crc::crc32c).collect()
 }
 
-/// Returns the number of block checksums of an object with this length; `None` if it has none,
-/// because it has only one block or is too long to be stored in its needle.
+/// Returns the number of block checksums that an object with this length has; `None` if it has only
+/// one block or is too long to be stored in its needle.
 pub(super) fn block_count(bytes: u64) -> Option<usize> {
     let bytes = usize::try_from(u32::try_from(bytes).ok()?).ok()?;
     (bytes > BLOCK_BYTES).then(|| bytes.div_ceil(BLOCK_BYTES))

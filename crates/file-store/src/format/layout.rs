@@ -1,4 +1,4 @@
-//! The layout of needles: a fixed part, followed by the fields that the flags announce.
+//! The needle layout: a fixed part, followed by the fields that the flags announce.
 
 use super::blocks::block_count;
 use super::{
@@ -10,13 +10,13 @@ use crate::clock::Version;
 use crate::object::{Attributes, Etag};
 use crate::varint::put_varint;
 
-/// The length of the fixed part of a head.
+/// The length of a head's fixed part.
 pub(super) const FIXED_BYTES: usize = 17;
 
 /// A bit that is set in the kind byte of every needle.
 pub(super) const KIND_BIT: u8 = 0x80;
 
-/// Bits of the flags. Each but the last announces a field, which must be neither zero nor empty.
+/// Flag bits. Each but the last announces a field, which must be neither zero nor empty.
 mod flag {
     /// The MD5 and the length.
     pub(super) const CONTENT: u8 = 0x01;
@@ -45,7 +45,7 @@ fn flags(head: &Head, attribute_bytes: usize, blocks: &[u32]) -> u8 {
     fields.into_iter().filter(|(_, is_present)| *is_present).fold(0, |all, (flag, _)| all | flag)
 }
 
-/// Returns the length of a head with these block checksums and attributes of this length.
+/// Returns the length of a head with these block checksums and `attribute_bytes` of attributes.
 pub(super) fn head_bytes(head: &Head, attribute_bytes: usize, blocks: &[u32]) -> usize {
     let flags = flags(head, attribute_bytes, blocks);
     let field = |flag: u8, bytes: usize| if flags & flag == 0 { 0 } else { bytes };
@@ -103,7 +103,7 @@ pub(super) fn encode(head: &Head, attributes: &Attributes, blocks: &[u32]) -> Ve
     out
 }
 
-/// The fields of a head before the names. Its checksum is not verified yet.
+/// The fields in a head before the names. The head's checksum is not verified yet.
 struct Front {
     flags: u8,
     md5: [u8; 16],

@@ -1,4 +1,4 @@
-//! The format of needles and of the marker file, which is described in `FORMAT.md`. All numbers are
+//! The formats of needles and of the marker file, which `FORMAT.md` describes. All numbers are
 //! little-endian; checksums are CRC-32C.
 
 mod blocks;
@@ -11,16 +11,16 @@ use crate::object::{Attributes, Etag, ObjectInfo, VersionId};
 
 pub(crate) use blocks::{BLOCK_BYTES, block_checksums};
 
-/// The offset of the byte with the kind of a needle.
+/// The offset of a needle's kind byte.
 const KIND_AT: usize = 4;
 
-/// The length of a reference to a file of a big object.
+/// The length of a reference to a big object's file.
 const FILE_BYTES: usize = 24;
 
-/// The content of the marker file.
+/// The marker file's content.
 pub(crate) const MARKER_TEXT: &str = "haul file store, version 1\n";
 
-/// The effect of a needle.
+/// What a needle does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Stores an object under its key.
@@ -39,37 +39,36 @@ pub(crate) enum Kind {
     UploadEnded,
 }
 
-/// A file of a big object, and the number of bytes of the object in it.
+/// A big object's file, and the number of object bytes in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilePart {
     pub(crate) id: u128,
     pub(crate) bytes: u64,
 }
 
-/// The head of a needle: all fields that the index needs, without attributes and data.
+/// A needle's head: all fields that the index needs, without attributes and data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) kind: Kind,
     pub(crate) version: Version,
     pub(crate) bucket: String,
     pub(crate) key: String,
-    /// The length of the object or of the part.
+    /// The length of the object or the part, in bytes.
     pub(crate) bytes: u64,
     pub(crate) etag: Etag,
-    /// The number of the part; 0 if the needle is not a part.
+    /// The part's number; 0 if the needle is not a part.
     pub(crate) part: u16,
-    /// The upload of a part; 0 if the needle does not belong to an upload.
+    /// The upload's ID; 0 if the needle does not belong to an upload.
     pub(crate) upload: u128,
     /// `true` if the object has a version ID, which is `version`.
     pub(crate) is_versioned: bool,
     /// The files that contain the data; empty if the needle itself contains it.
     pub(crate) files: Vec<FilePart>,
-    /// The checksum of each [`BLOCK_BYTES`] of the data, or empty. Neither the index in memory nor
-    /// the indexes of volumes have them.
+    /// One checksum per [`BLOCK_BYTES`] of the data, or empty. Neither the index in memory nor the
+    /// volume indexes have them.
     pub(crate) blocks: Box<[u32]>,
 }
 
-/// A decoded needle.
 #[derive(Debug)]
 pub(crate) struct Needle<'a> {
     pub(crate) head: Head,
@@ -174,8 +173,7 @@ impl Head {
         layout::encode(self, attributes, &self.blocks)
     }
 
-    /// Returns the bytes of the head without attributes and block checksums, for the index of a
-    /// volume.
+    /// Returns the head's bytes without attributes and block checksums, for a volume index.
     pub(crate) fn encode_for_index(&self) -> Vec<u8> {
         layout::encode(self, &Attributes::new(), &[])
     }
@@ -196,7 +194,7 @@ impl<'a> Needle<'a> {
     }
 }
 
-/// Returns the needles of a record in order, each with its own bytes (head and data).
+/// Returns a record's needles in order, each with its own bytes (head and data).
 pub(crate) fn needles(record: &[u8]) -> impl Iterator<Item = Result<(Head, &[u8]), NotANeedle>> {
     let mut left = record;
     std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
-//! The address space of volumes: each volume has a range of a 43-bit byte address space, so that
-//! the position of a needle fits into 40 bits. Pure.
+//! The volumes' address space: each volume has a range in a 43-bit byte address space, so that a
+//! needle's position fits into 40 bits. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,15 +10,15 @@ use crate::object::ObjectLocation;
 /// The unit of addresses: records start at multiples of 8 bytes.
 const UNIT_BYTES: u64 = 8;
 
-/// The bits of an address.
+/// The number of bits in an address.
 const ADDRESS_BITS: u32 = 40;
 
 /// The maximum total length of all volumes: 8 TiB.
 pub(crate) const ADDRESSABLE_BYTES: u64 = UNIT_BYTES << ADDRESS_BITS;
 
-/// The upper bounds of the length classes of records, in bytes: powers of two with space for the
-/// head of a needle. A record is read with one request of at most twice its length. Longer records
-/// than these belong to the last class, and are read with two requests.
+/// Upper bounds of the record length classes, in bytes: powers of two with space for a needle's
+/// head. A record is read with one request of at most twice its length. Longer records than these
+/// belong to the last class, and are read with two requests.
 const CLASS_BYTES: [u32; 8] = [
     1024,
     (4 << 10) + HEAD_BYTES,
@@ -30,15 +30,15 @@ const CLASS_BYTES: [u32; 8] = [
     (256 << 10) + HEAD_BYTES,
 ];
 
-/// The space for the head of a needle in a length class.
+/// The space for a needle's head in a length class.
 const HEAD_BYTES: u32 = 512;
 
-/// The location of a needle as the location table stores it: the class of its record's length (3
-/// bits) and the address of the record (40 bits).
+/// A needle's location as the location table stores it: the record's length class (3 bits) and
+/// address (40 bits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Location(pub(crate) u64);
 
-/// A record that may contain the needle of a key.
+/// A record that may contain a key's needle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) lsn: Lsn,
@@ -46,7 +46,7 @@ pub(crate) struct Candidate {
     pub(crate) bytes_hint: u32,
 }
 
-/// The records that may contain the needle of a key. A single candidate, the usual case, needs no
+/// The records that may contain a key's needle. A single candidate, the usual case, needs no
 /// allocation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Candidates {
@@ -72,13 +72,13 @@ impl FromIterator<Candidate> for Candidates {
 }
 
 impl Candidate {
-    /// Returns `true` for a record of the last class, which has no upper bound.
+    /// Returns `true` for a record in the last class, which has no upper bound.
     pub(crate) fn is_long(self) -> bool {
         self.bytes_hint == CLASS_BYTES[CLASS_BYTES.len() - 1]
     }
 }
 
-/// The range of addresses of one volume.
+/// A volume's address range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AddressRange {
     pub(crate) volume: u32,
@@ -105,7 +105,7 @@ impl From<Position> for ObjectLocation {
     }
 }
 
-/// Returns the length class of a record.
+/// Returns a record's length class.
 fn class(payload_bytes: u32) -> usize {
     let class = CLASS_BYTES.iter().position(|bound| payload_bytes <= *bound);
     class.unwrap_or(CLASS_BYTES.len() - 1)
@@ -132,7 +132,7 @@ impl Addresses {
         Self { default_bytes: volume_bytes.next_multiple_of(4096), ..Self::default() }
     }
 
-    /// Records the length of a volume's file for the assignment of its range.
+    /// Records the length of a volume's file, which is used when the volume gets its range.
     pub(crate) fn announce(&mut self, volume: u32, bytes: u64) {
         if !self.by_volume.contains_key(&volume) {
             self.announced.insert(volume, bytes.next_multiple_of(UNIT_BYTES));
@@ -208,7 +208,7 @@ impl Addresses {
         is_inside.then(|| Candidate { lsn, bytes_hint: location.bytes_hint() })
     }
 
-    /// Releases the range of a volume that was removed.
+    /// Releases a removed volume's range.
     pub(crate) fn release(&mut self, volume: u32) {
         self.announced.remove(&volume);
         if let Some(range) = self.by_volume.remove(&volume) {
@@ -219,12 +219,11 @@ impl Addresses {
         }
     }
 
-    /// Returns the range of a volume.
     pub(crate) fn range(&self, volume: u32) -> Option<AddressRange> {
         self.by_volume.get(&volume).copied()
     }
 
-    /// Returns the ranges in the order of their addresses.
+    /// Returns the ranges in address order.
     #[cfg(test)]
     pub(crate) fn ranges(&self) -> impl Iterator<Item = AddressRange> {
         self.by_base.values().copied()

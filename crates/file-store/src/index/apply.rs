@@ -1,4 +1,4 @@
-//! Application of needles to the index.
+//! Applies needles to the index.
 
 use haul_append_log::Position;
 
@@ -14,7 +14,7 @@ impl Index {
     /// Applies a durable needle at `at`. Returns the big files that are no longer referenced.
     ///
     /// Recovery and every write call this function, so reopening a store changes no content. The
-    /// log order of the needles of a key is the order of its states.
+    /// log has a key's needles in the order of the key's states.
     pub(crate) fn apply(&mut self, change: Change, at: Position) -> Vec<u128> {
         let Change { head, replaces } = change;
         debug_assert!(at.payload_bytes as usize >= head.head_bytes(), "a needle is in its record");
@@ -54,7 +54,7 @@ impl Index {
             "it replaces itself"
         );
         self.files.hold(&entry.files);
-        // The needle of a bucket may be lost to damage. Its objects then restore the bucket.
+        // Damage may have lost the bucket's needle. The bucket's objects then restore the bucket.
         let bucket = self.buckets.entry(head.bucket.as_str().into()).or_default();
         bucket.objects += 1;
         bucket.bytes += entry.bytes;
@@ -124,7 +124,7 @@ impl Index {
     }
 
     /// Deletes a bucket, which must be empty: during recovery, the caller first deletes objects
-    /// whose tombstones were lost to damage.
+    /// whose tombstones damage has lost.
     fn delete_bucket(&mut self, head: &Head) {
         let Some((name, mut bucket)) = self.buckets.remove_entry(head.bucket.as_str()) else {
             return;
@@ -158,7 +158,7 @@ impl Index {
             self.files.free(&head.files);
             return;
         }
-        // Compaction may move the start of an upload behind its parts.
+        // Compaction may move an upload's start behind its parts.
         let upload = self.uploads.entry(name).or_default();
         self.volumes.add_live(at);
         if upload.parts.get(&number).is_some_and(|current| current.version > head.version) {
@@ -187,9 +187,9 @@ impl Index {
         self.files.release(&part.files);
     }
 
-    /// Asserts, in tests, that the totals are those of what is in the index: a location for each
-    /// object, and a live needle for each object, bucket, upload and part. Damage loses needles
-    /// without an account.
+    /// Asserts, in tests, that the totals match the index: a location for each object, and a live
+    /// needle for each object, bucket, upload and part. Asserts nothing while damage hides needles,
+    /// which the totals may count.
     pub(crate) fn check_totals(&self) {
         if cfg!(not(debug_assertions)) || self.hidden.any().is_some() {
             return;

@@ -9,7 +9,7 @@ use crate::object::BucketInfo;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bucket {
     pub(crate) created: Version,
-    /// The position of its needle; `None` if that was lost to damage.
+    /// The needle's position; `None` if damage has lost the needle.
     pub(crate) at: Option<Position>,
     pub(crate) objects: u64,
     pub(crate) bytes: u64,

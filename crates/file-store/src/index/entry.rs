@@ -1,4 +1,4 @@
-//! The entry of an object in the index, and its encoding in the runs. Pure.
+//! An object's index entry, and its encoding in the runs. Pure.
 
 use haul_append_log::{Lsn, Position};
 
@@ -7,11 +7,12 @@ use crate::format::{FilePart, Head};
 use crate::object::{Etag, ObjectInfo, VersionId};
 use crate::varint::{put_varint, take_varint};
 
-/// The greatest time of an encoded entry without a version ID, in milliseconds. A greater number is
-/// the complement of an exact version, because no version is close to the maximum of its type.
+/// The greatest time that an encoded entry without a version ID can have, in milliseconds. A
+/// greater number is the complement of an exact version, because no version is close to its type's
+/// maximum.
 const MILLIS_MAX: u64 = u64::MAX >> COUNTER_BITS;
 
-/// The entry of an object, without its key.
+/// An object's entry, without its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Exact if it comes from the needle, and if the object has a version ID; otherwise rounded to
@@ -53,7 +54,7 @@ pub(crate) struct Change {
 }
 
 impl From<Head> for Change {
-    /// Returns the change by a needle that replaces no object.
+    /// Returns the change that a needle makes if it replaces no object.
     fn from(head: Head) -> Self {
         Self { head, replaces: None }
     }
@@ -82,7 +83,6 @@ impl Entry {
         }
     }
 
-    /// Returns the version ID of the object.
     pub(crate) fn version_id(&self) -> VersionId {
         VersionId::of(self.is_versioned, self.version.0)
     }
@@ -92,14 +92,14 @@ impl Entry {
         self.bytes == 0 && self.etag.md5 == [0; 16]
     }
 
-    /// Returns the entry of the object whose needle has this head.
+    /// Returns an object's entry from its needle's head.
     pub(crate) fn of(head: &Head, at: Position) -> Self {
         let Head { version, bytes, etag, is_versioned, .. } = *head;
         let files = head.files.clone().into_boxed_slice();
         Self { version, at, bytes, etag, is_versioned, files }
     }
 
-    /// Encodes the entry as the value of its key in a run.
+    /// Encodes the entry as its key's value in a run.
     pub(crate) fn encode(&self) -> Box<[u8]> {
         let mut out = Vec::with_capacity(40);
         put_varint(
@@ -128,7 +128,7 @@ impl Entry {
         if self.files.is_empty() { self.bytes } else { 0 }
     }
 
-    /// Decodes the value of a key; `None` if the bytes are malformed.
+    /// Decodes a key's value; `None` if the bytes are malformed.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let input = &mut bytes;
         let time = take_varint(input)?;
@@ -160,8 +160,8 @@ impl Entry {
     }
 }
 
-/// Returns the key of an object in the runs: the bucket, a zero byte and the key. The objects of a
-/// bucket are in the order of their keys.
+/// Returns an object's key in the runs: the bucket, a zero byte and the key. A bucket's objects are
+/// in key order.
 pub(crate) fn full_key(bucket: &str, key: &str) -> Vec<u8> {
     let mut name = Vec::with_capacity(bucket.len() + 1 + key.len());
     name.extend_from_slice(bucket.as_bytes());
@@ -170,7 +170,7 @@ pub(crate) fn full_key(bucket: &str, key: &str) -> Vec<u8> {
     name
 }
 
-/// Splits a key of the runs into bucket and key; `None` if it is malformed.
+/// Splits a run's key into bucket and key; `None` if it is malformed.
 pub(crate) fn split_key(name: &[u8]) -> Option<(&str, &str)> {
     let at = name.iter().position(|byte| *byte == 0)?;
     let text = |bytes| std::str::from_utf8(bytes).ok();

@@ -1,10 +1,10 @@
-//! The files of big objects and the references to them. Pure.
+//! Big objects' files and the references to them. Pure.
 
 use std::collections::HashMap;
 
 use crate::format::FilePart;
 
-/// A file of a big object. Copies share it, and readers prevent its removal.
+/// A big object's file. Copies share it, and readers prevent its removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileUse {
     bytes: u64,
@@ -14,23 +14,23 @@ struct FileUse {
     readers: u32,
 }
 
-/// All files of big objects.
+/// All big objects' files.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     by_id: HashMap<u128, FileUse>,
-    /// Bytes of objects in all files.
+    /// Object bytes in all files.
     bytes: u64,
     /// Files that are no longer referenced, which the caller removes.
     freed: Vec<u128>,
 }
 
 impl Files {
-    /// Adds a reference of a needle to each of `files`.
+    /// Adds a needle's reference to each of `files`.
     pub(crate) fn hold(&mut self, files: &[FilePart]) {
         files.iter().for_each(|file| self.entry(file).uses += 1);
     }
 
-    /// Adds a reference of a reader to each of `files`.
+    /// Adds a reader's reference to each of `files`.
     pub(crate) fn pin(&mut self, files: &[FilePart]) {
         files.iter().for_each(|file| self.entry(file).readers += 1);
     }
@@ -44,12 +44,12 @@ impl Files {
         })
     }
 
-    /// Removes a reference of a needle to each of `files`.
+    /// Removes a needle's reference from each of `files`.
     pub(crate) fn release(&mut self, files: &[FilePart]) {
         self.remove_references(files, |file| &mut file.uses);
     }
 
-    /// Removes a reference of a reader to each of `files`.
+    /// Removes a reader's reference from each of `files`.
     pub(crate) fn unpin(&mut self, files: &[FilePart]) {
         self.remove_references(files, |file| &mut file.readers);
     }

@@ -4,7 +4,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-/// The hash function of a store. Its secret prevents clients from choosing keys that collide.
+/// A store's hash function. Its secret prevents clients from choosing keys that collide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyHash {
     pub(crate) secret: [u64; 2],

@@ -1,9 +1,9 @@
 //! Damaged places whose content no index knows, and the keys they may hide. Pure.
 //!
-//! The log order of the needles of a key is the order of its states: writers hold the lock of the
-//! key, and compaction moves only the newest needle, under the same lock. So a key whose newest
-//! known needle lies behind all hidden ranges is certain. Any other key, and any absent one, may
-//! have a newer state in such a range, and is in doubt.
+//! The log has a key's needles in the order of the key's states: writers hold the key's lock, and
+//! compaction moves only the newest needle, under the same lock. So a key whose newest known needle
+//! lies behind all hidden ranges is certain. Any other key, and any absent one, may have a newer
+//! state in such a range, and is in doubt.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use haul_append_log::Lsn;
 use crate::clock::Version;
 use crate::error::Error;
 
-/// A damaged range of a volume whose needles are not known.
+/// A damaged range in a volume, whose needles are not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HiddenRange {
     pub(crate) volume: u32,
     pub(crate) from: u32,
     pub(crate) to: u32,
-    /// The file of the volume.
+    /// The volume's file.
     pub(crate) file: PathBuf,
     /// The check that failed.
     pub(crate) what: String,

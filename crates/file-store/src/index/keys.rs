@@ -13,7 +13,8 @@ use crate::index::runs::merge::{Deletions, Merged};
 use crate::index::runs::run::{Buffers, Run};
 use crate::index::runs::source::Source;
 
-/// The memory of an entry in addition to its key: value, two allocations, and its share of a node.
+/// The memory that an entry uses in addition to its key: value, two allocations, and its share of a
+/// node.
 const ENTRY_BYTES: usize = 150;
 
 /// The number of entries that a listing first copies from memory; it grows if the listing
@@ -32,7 +33,6 @@ pub(crate) struct Memtable {
     entries: RwLock<BTreeMap<Box<[u8]>, Value>>,
 }
 
-/// The keys of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     active: Arc<Memtable>,
@@ -76,7 +76,7 @@ impl Keys {
         Self { runs, ..Self::default() }
     }
 
-    /// Sets or deletes the entry of a key.
+    /// Sets a key's entry, or deletes it if `entry` is `None`.
     pub(crate) fn insert(&mut self, bucket: &str, key: &str, entry: Option<&Entry>) {
         let name = full_key(bucket, key).into_boxed_slice();
         let bytes = name.len() + ENTRY_BYTES;
@@ -87,13 +87,12 @@ impl Keys {
         self.changes += 1;
     }
 
-    /// Returns the number of changes since the store was opened.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Returns the entry of a key if it changed recently: `Some(None)` if it was deleted, `None` if
-    /// it must be looked up in the runs.
+    /// Returns a key's entry if it changed recently: `Some(None)` if it was deleted, `None` if it
+    /// must be looked up in the runs.
     pub(crate) fn recent(&self, bucket: &str, key: &str) -> Option<Option<Entry>> {
         let name = full_key(bucket, key);
         let value = self
@@ -106,12 +105,12 @@ impl Keys {
         }
     }
 
-    /// Returns the approximate memory of the recent changes.
+    /// Returns the approximate number of bytes in memory that the recent changes use.
     pub(crate) fn recent_bytes(&self) -> usize {
         self.active_bytes
     }
 
-    /// Returns the memory of the block indexes of the runs.
+    /// Returns the number of bytes in memory that the runs use, mostly for their block indexes.
     pub(crate) fn run_memory_bytes(&self) -> usize {
         self.runs.iter().map(|run| run.memory_bytes()).sum()
     }
@@ -135,7 +134,7 @@ impl Keys {
         frozen
     }
 
-    /// Returns the frozen changes to the recent ones after they could not be written.
+    /// Makes the frozen changes recent ones again after they could not be written.
     pub(crate) fn unfreeze(&mut self) {
         let Some(frozen) = self.frozen.take() else { return };
         let mut active = self.active.entries.write();
@@ -168,7 +167,7 @@ impl Keys {
 }
 
 impl KeysSnapshot {
-    /// Returns the entry of a key.
+    /// Returns a key's entry.
     ///
     /// # Errors
     /// [`Error::Damaged`] if a run is damaged; [`Error::Disk`] if a read fails.
@@ -189,8 +188,7 @@ impl KeysSnapshot {
         Ok(None)
     }
 
-    /// Returns the keys of all objects in order. At most `readahead_bytes` of a run are read at
-    /// once.
+    /// Returns all objects' keys in order. Reads at most `readahead_bytes` from a run at once.
     pub(crate) fn merged(&self, readahead_bytes: usize) -> Merged<KeySource> {
         let memtables =
             self.memtables.iter().map(|table| KeySource::Memory(MemtableCursor::new(table)));
@@ -198,11 +196,10 @@ impl KeysSnapshot {
         Merged::new(memtables.chain(self.runs.iter().map(run)).collect(), Deletions::Drop)
     }
 
-    /// Calls `take` with the bucket, the key and the entry of every object, in order, until it
-    /// returns `false`.
+    /// Calls `take` with every object's bucket, key and entry, in order, until it returns `false`.
     ///
     /// # Errors
-    /// Like [`Self::get`].
+    /// Fails like [`Self::get`].
     pub(crate) fn scan(&self, mut take: impl FnMut(&str, &str, Entry) -> bool) -> Result<()> {
         let mut merged = self.merged(SCAN_READAHEAD_BYTES);
         merged.seek(&[])?;

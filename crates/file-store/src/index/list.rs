@@ -54,7 +54,7 @@ pub(crate) fn list(
     Ok(page)
 }
 
-/// Returns the end of the first delimiter in `rest`.
+/// Returns where the first delimiter in `rest` ends.
 pub(super) fn folded_end(rest: &[u8], delimiter: Option<&str>) -> Option<usize> {
     let delimiter = delimiter.filter(|delimiter| !delimiter.is_empty())?.as_bytes();
     let at = rest.windows(delimiter.len()).position(|window| window == delimiter)?;

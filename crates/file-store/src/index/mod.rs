@@ -1,4 +1,4 @@
-//! The index: the positions of all objects, and the totals of each bucket, upload and volume.
+//! The index: all objects' positions, and the totals for each bucket, upload and volume.
 //!
 //! The index is derived from the needles. An object has one slot in memory
 //! ([`locations::Locations`]) and one entry in the runs on disk ([`keys::Keys`]), from which
@@ -41,7 +41,7 @@ use crate::index::volumes::Volumes;
 use crate::object::Versioning;
 use crate::options::RecentChanges;
 
-/// A change of the location table: the removed and the inserted slot of a hash.
+/// A change to the location table: the removed and the inserted location for a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LocationChange {
     pub(crate) hash: u64,
@@ -49,7 +49,6 @@ pub(crate) struct LocationChange {
     pub(crate) inserted: Option<Location>,
 }
 
-/// The index of a store.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) buckets: BTreeMap<Box<str>, Bucket>,
@@ -57,12 +56,12 @@ pub(crate) struct Index {
     pub(crate) volumes: Volumes,
     pub(crate) addresses: Addresses,
     pub(crate) files: Files,
-    /// The greatest version of all needles.
+    /// The greatest version that a needle has.
     pub(crate) newest: Version,
     pub(crate) hash: KeyHash,
     pub(crate) locations: Locations,
     pub(crate) keys: Keys,
-    /// Changes of `locations` that no checkpoint contains; `None` if they are not known: the next
+    /// Changes to `locations` that no checkpoint contains; `None` if they are not known: the next
     /// checkpoint then contains the whole table.
     pub(crate) location_changes: Option<Vec<LocationChange>>,
     /// The number of needles that were applied since the last checkpoint.
@@ -74,7 +73,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Returns the index of an empty store with volumes of `volume_bytes`.
+    /// Returns an empty store's index, for volumes of `volume_bytes`.
     pub(crate) fn new(keys: Keys, hash: KeyHash, volume_bytes: u64) -> Self {
         Self {
             buckets: BTreeMap::new(),
@@ -93,8 +92,8 @@ impl Index {
         }
     }
 
-    /// Returns the records that may contain the needle of a key, usually at most one. The key in
-    /// the needle decides.
+    /// Returns the records that may contain a key's needle, usually at most one. The key in the
+    /// needle decides.
     pub(crate) fn candidates(&self, bucket: &str, key: &str) -> Candidates {
         let matches = self.locations.matches(self.hash.of(bucket, key));
         matches.filter_map(|slot| self.addresses.candidate(Location(slot))).collect()
@@ -129,7 +128,7 @@ impl Index {
         bytes
     }
 
-    /// Returns the buckets of the callers, in order.
+    /// Returns the buckets that callers may use, in order.
     pub(crate) fn named_buckets(&self) -> impl Iterator<Item = (&str, &Bucket)> {
         let all = self.buckets.iter().map(|(name, bucket)| (&**name, bucket));
         all.filter(|(name, _)| !is_internal(name))

@@ -1,4 +1,4 @@
-//! Pages of listings of versions, computed from the sorted keys.
+//! Computes pages of version listings from the sorted keys.
 
 use haul_sync::ShardedRwLock;
 
@@ -10,7 +10,7 @@ use crate::index::runs::source::Source;
 use crate::index::version_rows::{Position, Sources};
 use crate::object::{ListVersionsRequest, VersionInfo, VersionListEntry, VersionListPage};
 
-/// The number of times that a listing reads the versions of a key without the lock of the index.
+/// The number of times that a listing reads a key's versions without the index lock.
 const UNLOCKED_READS: usize = 4;
 
 /// The next part of a listing: the versions of one key, or the keys with a common prefix.
@@ -21,19 +21,19 @@ struct Group {
     next: Position,
 }
 
-/// A listing of the versions of a bucket.
+/// A listing of a bucket's versions.
 struct Listing<'a, S> {
     sources: Sources<'a, S>,
     request: &'a ListVersionsRequest<'a>,
     /// The position behind the last group.
     position: Position,
-    /// The number of changes of the keys when the sources were positioned.
+    /// The keys' number of changes when the sources were positioned.
     positioned_at: Option<u64>,
 }
 
-/// Returns the page of the versions of a bucket that `request` describes. `current` and `older` are
-/// two sources of the keys of `index`, which other threads may change. The page has the versions of
-/// each key as they were at one moment.
+/// Returns the page of a bucket's versions that `request` describes. `current` and `older` are two
+/// sources of `index`'s keys, which other threads may change. The page has each key's versions as
+/// they were at one moment.
 pub(crate) fn list_versions<S: Source>(
     [current, older]: &mut [S; 2],
     index: &ShardedRwLock<Index>,
@@ -59,11 +59,12 @@ pub(crate) fn list_versions<S: Source>(
 }
 
 impl<S: Source> Listing<'_, S> {
-    /// Reads the entries of the next group, at most `room + 1` of them.
+    /// Reads the next group's entries, at most `room + 1`.
     ///
-    /// The versions of a key are in two places, which are not read at once, and a change may move
-    /// versions from one to the other. If the index changes meanwhile, they are read again, at last
-    /// with its lock: a key may have more versions than are read between two changes.
+    /// A key's versions are in two places, which are not read at once, and a change may move
+    /// versions from one to the other. If the index changes meanwhile, they are read again, and
+    /// finally under the index lock: a key may have more versions than can be read between two
+    /// changes.
     fn next(
         &mut self,
         index: &ShardedRwLock<Index>,
@@ -87,7 +88,7 @@ impl<S: Source> Listing<'_, S> {
         Some(group.entries)
     }
 
-    /// Reads the next group as it is after so many changes of the keys.
+    /// Reads the next group as it is after this number of changes to the keys.
     fn read(&mut self, changes: u64, room: usize) -> Result<Option<Group>> {
         let mut listed = None;
         if self.positioned_at != Some(changes) {

@@ -1,7 +1,7 @@
-//! The internal buckets that contain the versions of the objects of a bucket, and their keys. Pure.
+//! The internal buckets that contain the versions of a bucket's objects, and their keys. Pure.
 //!
-//! The current object of a key is in the bucket itself. Older versions and delete markers are in an
-//! internal bucket, under keys that sort as the keys of the bucket, and within a key from newest to
+//! A key's current object is in the bucket itself. Older versions and delete markers are in an
+//! internal bucket, under keys that sort like the bucket's keys, and within a key from newest to
 //! oldest.
 
 use std::borrow::Cow;
@@ -9,23 +9,23 @@ use std::borrow::Cow;
 use crate::clock::Version;
 use crate::object::VersionId;
 
-/// Occurs in the names of internal buckets, and in no other name of a bucket.
+/// Occurs in internal buckets' names, and in no other bucket's name.
 const SEPARATOR: char = ':';
 
 const VERSIONS: &str = "versions";
 const SUSPENDED: &str = "suspended";
 const LOCKED: &str = "locked";
 
-/// The end of the key in the name of a version.
+/// Ends the key in a version's name.
 const END: char = '\0';
 
-/// The length of a version number in hexadecimal digits.
+/// The number of hexadecimal digits in a version number.
 const DIGITS: usize = 16;
 
-/// The suffix of a version with the ID `null`.
+/// The suffix for a version with the ID `null`.
 const NULL: &str = "n";
 
-/// The name of a version of a key.
+/// A version's name, without its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VersionName {
     /// The exact version of the needle.
@@ -33,7 +33,7 @@ pub(crate) struct VersionName {
     pub(crate) is_null: bool,
 }
 
-/// Returns the internal bucket with the versions of a bucket. It exists if versioning was enabled.
+/// Returns the internal bucket with a bucket's versions. It exists if versioning was enabled.
 pub(crate) fn versions_bucket(bucket: &str) -> String {
     format!("{bucket}{SEPARATOR}{VERSIONS}")
 }
@@ -48,12 +48,12 @@ pub(crate) fn locked_bucket(bucket: &str) -> String {
     format!("{bucket}{SEPARATOR}{LOCKED}")
 }
 
-/// Returns `true` for the name of an internal bucket, which no caller of the store may use.
+/// Returns `true` for an internal bucket's name, which no caller of the store may use.
 pub(crate) fn is_internal(bucket: &str) -> bool {
     bucket.contains(SEPARATOR)
 }
 
-/// Returns the beginning of the names of all versions of a key.
+/// Returns the prefix with which the names of all versions of a key begin.
 pub(crate) fn key_versions(key: &str) -> String {
     let mut name = escape(key);
     name.push(END);
@@ -95,7 +95,7 @@ impl VersionName {
         VersionId::of(!self.is_null, self.version.0)
     }
 
-    /// Returns the key of a version in the internal bucket.
+    /// Returns a version's key in the internal bucket.
     pub(crate) fn key_in_bucket(self, key: &str) -> String {
         let null = if self.is_null { NULL } else { "" };
         format!("{}{:016x}{null}", key_versions(key), !self.version.0)
@@ -109,13 +109,14 @@ impl VersionName {
     }
 }
 
-/// Splits a key of the internal bucket into the key of the object and the name of the version.
+/// Splits a key in the internal bucket into the object's key and the version's name.
 pub(crate) fn split_version(name: &str) -> Option<(String, VersionName)> {
     let (escaped, version) = name.split_once(END)?;
     Some((unescape(escaped)?, VersionName::parse(version)?))
 }
 
-/// Returns the bucket and the key whose lock protects a needle: for a version, those of its object.
+/// Returns the bucket and the key whose lock protects a needle. A version is protected by its
+/// object's lock.
 pub(crate) fn owner<'a>(bucket: &'a str, key: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
     let version_owner = || {
         let (owner, _) = bucket.split_once(SEPARATOR)?;
@@ -125,7 +126,7 @@ pub(crate) fn owner<'a>(bucket: &'a str, key: &'a str) -> (Cow<'a, str>, Cow<'a,
     version_owner().unwrap_or((Cow::Borrowed(bucket), Cow::Borrowed(key)))
 }
 
-/// Returns the names of a bucket, a key and a version for messages.
+/// Returns a bucket's, a key's and a version's name for messages.
 pub(crate) fn readable(bucket: &str, key: &str) -> (String, String) {
     let names = || {
         let (bucket, kind) = bucket.split_once(SEPARATOR)?;

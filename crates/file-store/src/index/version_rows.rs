@@ -1,4 +1,4 @@
-//! The versions of a key in the sorted keys, and those of a bucket in the order of a listing.
+//! Reads a key's versions from the sorted keys, and a bucket's versions in listing order.
 
 use crate::clock::Version;
 use crate::error::Result;
@@ -30,7 +30,7 @@ impl VersionRow {
 /// returns `false`.
 ///
 /// # Errors
-/// Those of the source.
+/// An error of the source.
 pub(crate) fn scan_versions(
     keys: &mut impl Source,
     bucket: &str,
@@ -114,8 +114,8 @@ impl<'a, S: Source> Sources<'a, S> {
         self.older.seek(&from)
     }
 
-    /// Seeks the versions of a key that are older than the given one. Returns `true` if the newest
-    /// version is one of them.
+    /// Seeks a key's versions that are older than the given one. Returns `true` if they include the
+    /// newest version.
     fn seek_behind_version(&mut self, key: &str, version: VersionId) -> Result<bool> {
         let name = self.name_of(key, version)?;
         let all = full_key(&self.versions, &key_versions(key));
@@ -174,7 +174,7 @@ impl<'a, S: Source> Sources<'a, S> {
         Ok(())
     }
 
-    /// Returns the smallest key of both sources.
+    /// Returns the smaller of both sources' keys.
     pub(super) fn next_key(&self) -> Result<Option<String>> {
         let older = self.older_key()?.map(|(key, _)| key);
         Ok(match (self.current_key()?, older) {
@@ -183,7 +183,7 @@ impl<'a, S: Source> Sources<'a, S> {
         })
     }
 
-    /// Returns the current object of a key, if it is the next one of its source.
+    /// Returns a key's current object and moves past it, if it is next in its source.
     pub(super) fn take_current(&mut self, key: &str) -> Result<Option<Entry>> {
         if self.current_key()?.as_deref() != Some(key) {
             return Ok(None);
@@ -193,7 +193,7 @@ impl<'a, S: Source> Sources<'a, S> {
         Ok(Some(entry))
     }
 
-    /// Returns the next older version of a key.
+    /// Returns a key's next older version.
     pub(super) fn take_older(&mut self, key: &str) -> Result<Option<VersionRow>> {
         let name = self.older_key()?.filter(|(next, _)| next == key);
         let Some((_, name)) = name else { return Ok(None) };

@@ -1,16 +1,16 @@
-//! The live and dead bytes of each volume. Pure.
+//! Each volume's live and dead bytes. Pure.
 
 use std::collections::BTreeMap;
 
 use haul_append_log::Position;
 
-/// The header of the log before each record.
+/// The length of the log's header before each record.
 const RECORD_HEADER_BYTES: u64 = 32;
 
-/// The counters of a volume.
+/// A volume's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Volume {
-    /// The number of live needles (the newest of their keys).
+    /// The number of live needles, each of which is the newest of its key.
     pub(crate) live_needles: u64,
     pub(crate) live_bytes: u64,
     /// The bytes of needles that newer ones replaced.
@@ -28,8 +28,8 @@ pub(crate) struct Volumes {
     worn: bool,
 }
 
-/// Subtracts from a counter. An error of accounting fails every test that meets it; a released store
-/// goes on with 0 instead of a number near 2^64.
+/// Subtracts from a counter. An accounting error fails every test that meets it; a release build
+/// continues with 0 instead of a number near 2^64.
 pub(crate) fn subtract(counter: &mut u64, count: u64, what: &str) {
     debug_assert!(*counter >= count, "{what}: {counter} less {count}");
     *counter = counter.checked_sub(count).unwrap_or(0);

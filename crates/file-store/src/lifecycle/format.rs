@@ -1,5 +1,5 @@
-//! The format of a lifecycle in the attributes of its bucket's needle, which is described in
-//! `FORMAT.md`. Pure.
+//! A lifecycle's format in the attributes of its bucket's needle, which `FORMAT.md` describes.
+//! Pure.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
@@ -11,16 +11,16 @@ use crate::lifecycle::rules::{
 use crate::lifecycle::tags::{decode as decode_tags, encode as encode_tags};
 use crate::object::Attributes;
 
-/// The prefix of the names of all attributes of rules.
+/// The prefix with which all rule attributes' names begin.
 const PREFIX: &str = "lifecycle.";
 
-/// Returns `true` if an attribute of a bucket belongs to its rules.
+/// Returns `true` if a bucket attribute belongs to the bucket's rules.
 pub(crate) fn is_rule(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// Returns the attributes of a lifecycle: `lifecycle.NUMBER.FIELD` for each field of each rule that
-/// does not have its default value.
+/// Returns a lifecycle's attributes: `lifecycle.NUMBER.FIELD` for each rule field that does not
+/// have its default value.
 pub(crate) fn encode(lifecycle: &Lifecycle) -> Attributes {
     let mut attributes = Attributes::new();
     for (number, rule) in lifecycle.rules.iter().enumerate() {
@@ -63,7 +63,7 @@ pub(crate) fn encode(lifecycle: &Lifecycle) -> Attributes {
     attributes
 }
 
-/// Decodes the lifecycle in the attributes of a bucket.
+/// Decodes the lifecycle in a bucket's attributes.
 ///
 /// # Errors
 /// [`Error::Invalid`] if a field is unknown or malformed, because a later version wrote it: without

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::object::VersionId;
 
-/// The counts of a sweep.
+/// A sweep's counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepReport {
-    /// Listed keys: only those with a prefix of a rule that expires objects.
+    /// Listed keys: only keys with the prefix of a rule that expires objects.
     pub scanned_keys: u64,
     /// Objects and versions whose tags were read, because only rules with tags may expire them.
     pub tag_reads: u64,

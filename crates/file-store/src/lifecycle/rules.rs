@@ -1,4 +1,4 @@
-//! The rules of a lifecycle and their evaluation for an object. Pure.
+//! Lifecycle rules and their evaluation for an object. Pure.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,35 +9,35 @@ use crate::object::{Attributes, ObjectInfo};
 /// A day, in milliseconds.
 pub(crate) const DAY_MS: u64 = 24 * 3_600_000;
 
-/// The maximum number of rules of a bucket (as in S3).
+/// The maximum number of rules that a bucket can have (as in S3).
 pub const LIFECYCLE_RULES_MAX: usize = 1000;
 
-/// The lifecycle of a bucket. Without rules, nothing expires.
+/// A bucket's lifecycle. Without rules, nothing expires.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lifecycle {
     /// The rules, at most [`LIFECYCLE_RULES_MAX`], with unique IDs.
     pub rules: Vec<LifecycleRule>,
 }
 
-/// A rule of a lifecycle.
+/// A lifecycle rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LifecycleRule {
-    /// The name of the rule, unique in its bucket.
+    /// The rule's name, unique in its bucket.
     pub id: String,
     /// `true` if the rule has an effect.
     pub enabled: bool,
     /// The prefix of the keys to which the rule applies; empty for all keys.
     pub prefix: String,
-    /// The rule applies only to objects of more bytes than this.
+    /// The rule applies only to objects longer than this, in bytes.
     pub bytes_greater_than: Option<u64>,
-    /// The rule applies only to objects of fewer bytes than this.
+    /// The rule applies only to objects shorter than this, in bytes.
     pub bytes_less_than: Option<u64>,
     /// The rule applies only to objects with all of these tags. Uploads and delete markers have
     /// none.
     pub tags: Tags,
     /// The time at which objects expire. `None`: the rule expires no object.
     pub expire: Option<Expiry>,
-    /// The expiration of versions that are not current. `None`: the rule expires no version.
+    /// When versions that are not current expire. `None`: the rule expires no version.
     pub expire_noncurrent: Option<NoncurrentExpiry>,
     /// Removes delete markers that are the only version of their key, at any age. The time of
     /// `expire` applies to them in any case.
@@ -47,7 +47,7 @@ pub struct LifecycleRule {
     /// Times computed from an age are rounded up to a multiple of this since 1970. S3 rounds up to
     /// the next midnight UTC. Zero: times are not rounded.
     pub round_up_to: Duration,
-    /// A text of the caller that is stored with the rule.
+    /// A text that the caller stores with the rule.
     pub note: String,
 }
 
@@ -60,7 +60,7 @@ pub enum Expiry {
     At(SystemTime),
 }
 
-/// The expiration of versions, also delete markers, that are not the newest of their key.
+/// When versions and delete markers expire, except the newest of their key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoncurrentExpiry {
     /// The time since the next newer version was stored.
@@ -159,7 +159,8 @@ impl Lifecycle {
         })
     }
 
-    /// Returns the smallest sorted list of prefixes that covers those of some enabled rules.
+    /// Returns the smallest sorted list of prefixes that covers the prefixes of all enabled rules
+    /// that `is_chosen` selects.
     fn covering(&self, is_chosen: impl Fn(&LifecycleRule) -> bool) -> Vec<&str> {
         let chosen = self.rules.iter().filter(|rule| rule.enabled && is_chosen(rule));
         let mut prefixes: Vec<&str> = chosen.map(|rule| rule.prefix.as_str()).collect();
@@ -254,7 +255,8 @@ impl LifecycleRule {
         }
     }
 
-    /// Returns the time at which an object that was stored at a time expires.
+    /// Returns the time at which an object stored at `stored_ms` expires, in milliseconds since
+    /// 1970.
     fn expires_ms(&self, stored_ms: u64) -> Option<u64> {
         Some(match self.expire? {
             Expiry::After(age) => self.after(stored_ms, age),
@@ -262,7 +264,7 @@ impl LifecycleRule {
         })
     }
 
-    /// Returns `true` if the rule may expire an object at a time.
+    /// Returns `true` if the rule may expire an object at `now_ms`.
     fn may_expire(&self, now_ms: u64) -> bool {
         match self.expire {
             Some(Expiry::At(time)) => millis(time) <= now_ms,
@@ -300,8 +302,8 @@ pub(crate) fn millis(time: SystemTime) -> u64 {
     duration_millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Returns a duration in milliseconds, at most half of the range of the type, so that sums of times
-/// and ages do not overflow.
+/// Returns a duration in milliseconds, at most half of the type's range, so that sums of times and
+/// ages do not overflow.
 pub(crate) fn duration_millis(duration: Duration) -> u64 {
     const MILLIS_MAX: u64 = 1 << 53;
     u64::try_from(duration.as_millis()).unwrap_or(MILLIS_MAX).min(MILLIS_MAX)

@@ -1,4 +1,4 @@
-//! The schedule of sweeps. Pure.
+//! The sweep schedule. Pure.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,12 +13,12 @@ pub(crate) struct Schedule {
     swept: HashMap<String, Swept>,
 }
 
-/// The last complete sweep of a bucket.
+/// A bucket's last complete sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Swept {
     /// The day in UTC, counted from 1970.
     day: u64,
-    /// The revision of the rules.
+    /// The rules' revision.
     revision: u64,
 }
 

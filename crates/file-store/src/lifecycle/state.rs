@@ -1,4 +1,4 @@
-//! The cached rules of an open store.
+//! An open store's cached rules.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use haul_sync::RwLock;
 use crate::lifecycle::rules::Lifecycle;
 use crate::lifecycle::stats::LifecycleCounters;
 
-/// The rules of a bucket and their revision, which changes with the rules.
+/// A bucket's rules and their revision, which changes with the rules.
 #[derive(Debug)]
 pub(crate) struct Rules {
     /// The rules as they were set.
     pub(crate) stored: Lifecycle,
-    /// The rules that apply with the length of a day of this store.
+    /// The rules that apply with this store's day length.
     pub(crate) lifecycle: Lifecycle,
     pub(crate) revision: u64,
 }
 
-/// The cached rules of buckets, and the counters of sweeps.
+/// Cached bucket rules, and the sweep counters.
 #[derive(Debug)]
 pub(crate) struct LifecycleState {
     /// The length of a day.
     day: Duration,
-    /// Changed only under the lock of the bucket (that of its empty key).
+    /// Changed only under the bucket's lock, which is the lock of its empty key.
     rules: RwLock<HashMap<String, Arc<Rules>>>,
     last_revision: AtomicU64,
     pub(crate) counters: LifecycleCounters,
@@ -47,12 +47,12 @@ impl LifecycleState {
         self.rules.read().get(bucket).is_some_and(|current| current.revision == rules.revision)
     }
 
-    /// Returns the rules of a bucket, if they are cached.
+    /// Returns a bucket's rules, if they are cached.
     pub(crate) fn get(&self, bucket: &str) -> Option<Arc<Rules>> {
         self.rules.read().get(bucket).cloned()
     }
 
-    /// Replaces the rules of a bucket.
+    /// Replaces a bucket's rules.
     pub(crate) fn insert(&self, bucket: &str, stored: Lifecycle) -> Arc<Rules> {
         let revision = 1 + self.last_revision.fetch_add(1, Ordering::Relaxed);
         let lifecycle = stored.with_days_of(self.day);

@@ -1,4 +1,4 @@
-//! The state and the counters of sweeps.
+//! The state of sweeps, and their counters.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use crate::lifecycle::report::SweepReport;
 pub struct LifecycleStats {
     /// `true` while a bucket is being swept.
     pub sweeping: bool,
-    /// Completed sweeps of a bucket.
+    /// Completed bucket sweeps.
     pub sweeps: u64,
     /// Listed keys.
     pub scanned_keys: u64,
@@ -34,13 +34,12 @@ pub struct LifecycleStats {
     pub locked: u64,
     /// Failed sweeps, which are repeated at the next check.
     pub errors: u64,
-    /// The time at which the last completed sweep of a bucket ended.
+    /// When the last completed bucket sweep ended.
     pub last_sweep: Option<SystemTime>,
     /// The duration of that sweep, in microseconds.
     pub last_sweep_us: u64,
 }
 
-/// The counters of sweeps.
 #[derive(Debug, Default)]
 pub(crate) struct LifecycleCounters {
     sweeping: AtomicBool,
@@ -65,7 +64,7 @@ struct Outcome {
 }
 
 impl LifecycleCounters {
-    /// Adds the counts of one step of a sweep.
+    /// Adds the counts of one sweep step.
     pub(crate) fn add(&self, step: &SweepReport) {
         let add = |counter: &AtomicU64, count| counter.fetch_add(count, Ordering::Relaxed);
         add(&self.scanned_keys, step.scanned_keys);
@@ -78,31 +77,28 @@ impl LifecycleCounters {
         add(&self.skipped, step.skipped);
     }
 
-    /// Records the start or the end of a sweep of a bucket.
+    /// Records that a bucket sweep starts or ends.
     pub(crate) fn set_sweeping(&self, is_sweeping: bool) {
         self.sweeping.store(is_sweeping, Ordering::Relaxed);
     }
 
-    /// Records a completed sweep.
     pub(crate) fn completed(&self, now: SystemTime, took: Duration) {
         let mut outcome = self.outcome.lock();
         outcome.sweeps += 1;
         outcome.last_sweep = Some((now, took));
     }
 
-    /// Records a failed sweep.
     pub(crate) fn failed(&self, bucket: &str, error: &str) {
         let mut outcome = self.outcome.lock();
         outcome.errors += 1;
         outcome.last_error = Some(format!("bucket \"{bucket}\": {error}"));
     }
 
-    /// Returns the message of the last failed sweep.
+    /// Returns the last failed sweep's message.
     pub(crate) fn last_error(&self) -> Option<String> {
         self.outcome.lock().last_error.clone()
     }
 
-    /// Returns a snapshot of the counters.
     pub(crate) fn stats(&self) -> LifecycleStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let outcome = self.outcome.lock();

@@ -1,14 +1,14 @@
-//! The tags of an object, and their format in its attributes. Pure.
+//! An object's tags, and their format in its attributes. Pure.
 
 use std::collections::BTreeMap;
 
 use crate::object::Attributes;
 
-/// The attribute with the tags of an object: names and values as in a query string, which is the
-/// format of the header of S3 with this name.
+/// The attribute with an object's tags: names and values as in a query string, which is the format
+/// of the S3 header with this name.
 const ATTRIBUTE: &str = "x-amz-tagging";
 
-/// Tags of an object: their keys and values, sorted by key.
+/// An object's tags: their keys and values, sorted by key.
 pub type Tags = BTreeMap<String, String>;
 
 static NO_TAGS: Tags = Tags::new();
@@ -35,12 +35,12 @@ pub(crate) fn encode(tags: &Tags) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(tags).finish()
 }
 
-/// Decodes tags of a query string.
+/// Decodes tags from a query string.
 pub(crate) fn decode(query: &str) -> Tags {
     form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
-/// The tags of an object with which rules are compared.
+/// An object's tags, with which rules are compared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ObjectTags<'a> {
     /// They were not read: the object may have any tags.
@@ -49,7 +49,7 @@ pub(crate) enum ObjectTags<'a> {
 }
 
 impl ObjectTags<'_> {
-    /// Those of an object, upload or delete marker without tags.
+    /// The tags of an object, upload or delete marker without tags.
     pub(crate) fn none() -> Self {
         Self::Known(&NO_TAGS)
     }

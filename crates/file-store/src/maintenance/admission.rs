@@ -1,4 +1,4 @@
-//! Admission of writers: delays them while compaction falls behind, and makes them wait for it on a
+//! Writer admission: delays writers while compaction falls behind, and makes them wait for it on a
 //! full disk.
 //!
 //! No writer waits while it holds a lock: it is admitted before it locks its key, and a writer that
@@ -13,13 +13,12 @@ use crate::maintenance::pacer::Pacer;
 use crate::maintenance::plan::{Candidate, Marks};
 use crate::signal::Signal;
 
-/// The maximum delay of a writer. After it, the writer may use the space that is left.
+/// A writer's maximum delay. After it, the writer may use the space that is left.
 const DELAY_MAX: Duration = Duration::from_secs(1);
 
 /// The background thread is woken after writers have stored a volume divided by this number.
 const RECHECK_PART: u64 = 64;
 
-/// The admission of writers.
 #[derive(Debug)]
 pub(crate) struct Admission {
     volume_bytes: u64,
@@ -42,7 +41,7 @@ pub(crate) struct Admission {
 struct State {
     marks: Option<Marks>,
     pacer: Pacer,
-    /// The volume that is being compacted, and the number of its bytes that were moved.
+    /// The volume that is being compacted, and how many of its bytes were moved.
     moving: Option<(Candidate, u64)>,
     /// The number of volumes freed.
     freed: u64,
@@ -117,7 +116,7 @@ impl Admission {
         while self.must_wait() && !self.changed.wait_until(&mut state, until).timed_out() {}
     }
 
-    /// Counts the bytes of a writer that is not delayed.
+    /// Counts bytes for a writer that is not delayed.
     pub(crate) fn admit_now(&self, bytes: u64) {
         let bytes_signed = i64::try_from(bytes).unwrap_or(i64::MAX / 4);
         self.free_bytes.fetch_sub(bytes_signed, Ordering::Relaxed);
@@ -141,7 +140,7 @@ impl Admission {
     }
 
     /// Records that compaction moved `bytes` of the volume. This earns credit for a part of the
-    /// bytes that its removal frees.
+    /// bytes that the volume's removal frees.
     pub(crate) fn moved(&self, bytes: u64) {
         let mut state = self.state.lock();
         let Some((volume, moved)) = &mut state.moving else { return };

@@ -1,5 +1,5 @@
-//! What compaction decides, without I/O: which volume is compacted, at what rate, and how writers are
-//! admitted meanwhile; and the state of the volumes that it keeps.
+//! What compaction decides, without I/O: which volume is compacted, at what rate, and how writers
+//! are admitted meanwhile; and the volume state that it keeps.
 
 pub(crate) mod admission;
 mod hot_volumes;
@@ -18,7 +18,7 @@ use crate::maintenance::admission::Admission;
 use crate::maintenance::upkeep::Upkeep;
 use crate::troubles::Troubles;
 
-/// What the threads of a store keep up.
+/// What a store's threads keep up.
 #[derive(Debug)]
 pub(crate) struct Maintenance {
     /// Delays writers while compaction falls behind.

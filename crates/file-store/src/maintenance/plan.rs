@@ -1,15 +1,15 @@
-//! The plan of compaction: when a volume is compacted, which one, and the rate of writers
+//! The compaction plan: when a volume is compacted, which one, and how fast writers are admitted
 //! meanwhile. Pure.
 //!
-//! Moving a volume of which a share `d` is dead costs `(1 - d) / d` bytes per freed byte, so it is
-//! cheaper to wait until more is dead, as long as there is free space. Therefore the required dead
-//! share decreases with the free space. Writers are delayed only when compaction falls behind.
+//! Moving a volume with a dead share `d` costs `(1 - d) / d` bytes per freed byte, so it is cheaper
+//! to wait until more is dead, as long as there is free space. Therefore the required dead share
+//! decreases with the free space. Writers are delayed only when compaction falls behind.
 //!
 //! # Source
 //! \[Rosenblum92\], cleaning of a log-structured file system: the volume with the greatest dead
 //! share first. \[RocksDBStall\], the delay of writers between two limits.
 
-/// The required dead share of a volume, in thousandths, with plenty of free space: moving half of a
+/// The dead share that a volume needs, in thousandths, with plenty of free space: moving half of a
 /// volume to free the other half.
 pub(crate) const DEAD_SHARE_RELAXED: u64 = 500;
 
@@ -27,16 +27,16 @@ const SLOW_PART_OF_CAPACITY: u64 = 16;
 /// `slow`.
 const BALANCE_OF_SLOW: f64 = 0.6;
 
-/// The minimum and the maximum of the bytes that writers may store per freed byte.
+/// The minimum and the maximum number of bytes that writers may store per freed byte.
 const SHARE_MIN: f64 = 1.0 / 16.0;
 const SHARE_MAX: f64 = 2.0;
 
-/// The two marks of free space, in bytes.
+/// Two marks for the free space, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Marks {
-    /// The free bytes from which on only volumes that are mostly dead are compacted.
+    /// From this many free bytes on, only mostly dead volumes are compacted.
     pub(crate) relaxed: u64,
-    /// The free bytes below which any volume that frees enough is compacted, and writers are
+    /// Below this many free bytes, any volume that frees enough is compacted, and writers are
     /// delayed.
     pub(crate) slow: u64,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Marks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) number: u32,
-    /// The length of its file.
+    /// The file's length.
     pub(crate) bytes: u64,
     /// The bytes that its removal discards.
     pub(crate) dead_bytes: u64,
@@ -54,8 +54,8 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the part of `move_bytes_paid` that is earned when `moved_bytes` of the volume have been
-    /// moved.
+    /// Returns the part of `move_bytes_paid` that is earned when `moved_bytes` of the volume have
+    /// been moved.
     pub(crate) fn earned(&self, move_bytes_paid: u64, moved_bytes: u64) -> u64 {
         let earned = u128::from(move_bytes_paid) * u128::from(moved_bytes.min(self.move_bytes));
         u64::try_from(earned / u128::from(self.move_bytes.max(1))).unwrap_or(move_bytes_paid)
@@ -68,7 +68,7 @@ impl Candidate {
 }
 
 impl Marks {
-    /// Returns the marks of a store with volumes of this length on a disk of this capacity.
+    /// Returns the marks for a store with this volume length on a disk with this capacity.
     pub(crate) fn new(volume_bytes: u64, capacity_bytes: u64) -> Self {
         debug_assert!(volume_bytes > 0);
         let slow = (SLOW_VOLUMES * volume_bytes).min(capacity_bytes / SLOW_PART_OF_CAPACITY);
@@ -95,7 +95,8 @@ impl Marks {
     }
 }
 
-/// Returns the bytes of a sealed volume that no needle occupies, if compaction can reclaim them.
+/// Returns the number of bytes in a sealed volume that no needle occupies, if compaction can
+/// reclaim them.
 ///
 /// A full volume ends where the next record did not fit, so less than one record is unused, and
 /// moving its needles would waste the same. More is unused in a volume that was sealed early: after
@@ -105,16 +106,16 @@ pub(crate) fn unused_bytes(bytes: u64, used: u64, longest_record: u64) -> u64 {
     if unused > longest_record { unused } else { 0 }
 }
 
-/// The space for compacting volumes that are shorter than those of the reserve.
+/// The space for compacting volumes that are shorter than the reserve's volumes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShortSpace {
-    /// The length of the volumes of the reserve.
+    /// The length of the reserve's volumes.
     pub(crate) whole_bytes: u64,
     /// The number of volumes that the reserve lacks; `None` if the store has no reserve.
     pub(crate) missing_volumes: Option<u64>,
-    /// The free bytes of the newest volume.
+    /// Free bytes in the newest volume.
     pub(crate) tail_bytes: u64,
-    /// The free bytes of the file system.
+    /// Free bytes in the file system.
     pub(crate) free_bytes: u64,
 }
 
@@ -137,9 +138,9 @@ impl ShortSpace {
 /// Returns the volume to compact next: the one with the greatest dead share, if this is large
 /// enough. A volume without live bytes always qualifies.
 ///
-/// A volume shorter than `whole_bytes`, the length of the volumes of the reserve, does not refill
-/// the reserve if its live bytes need a volume from it, so short volumes come after all others.
-/// They cannot be ignored, because they may be all that can be reclaimed.
+/// `whole_bytes` is the length of the reserve's volumes. A shorter volume does not refill the
+/// reserve if its live bytes need a volume from it, so short volumes come after all others. They
+/// cannot be ignored, because they may be all that can be reclaimed.
 pub(crate) fn choose(
     candidates: impl Iterator<Item = Candidate>,
     whole_bytes: u64,

@@ -23,7 +23,7 @@ struct Volume {
 struct Simulation {
     volumes: Vec<Option<Volume>>,
     tail: usize,
-    /// The volume and the slot of each object.
+    /// Each object's volume and slot.
     places: Vec<(u32, u32)>,
     credit: f64,
     user: u64,

@@ -1,10 +1,10 @@
-//! The state that the maintenance of volumes (indexing and compaction) shares.
+//! The state that volume maintenance (indexing and compaction) shares.
 
 use std::collections::BTreeSet;
 
 use crate::maintenance::hot_volumes::HotVolumes;
 
-/// The state of the maintenance of volumes. Locked by the thread that indexes or compacts.
+/// The state of volume maintenance. The thread that indexes or compacts holds its lock.
 #[derive(Debug, Default)]
 pub(crate) struct Upkeep {
     /// Volumes with damaged or unreadable bytes. They are never removed, because an operator may

@@ -1,4 +1,4 @@
-//! The format of the manifest, which is described in `FORMAT.md`. Pure.
+//! The manifest format, which `FORMAT.md` describes. Pure.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const FLAG_REBUILT: u32 = 1;
 /// A copy consists of whole pages, so that a shorter one needs no new space.
 const ALIGN: usize = 4096;
 
-/// A range of a volume whose loss the operator has accepted: its keys are unknown.
+/// A volume's range whose loss the operator has accepted: its keys are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AcceptedLoss {
     pub(crate) volume: u32,
@@ -24,7 +24,7 @@ pub(crate) struct AcceptedLoss {
     pub(crate) to: u32,
 }
 
-/// The list of existing volumes, and the state of the store that the volumes do not contain.
+/// The list of existing volumes, and the store state that the volumes do not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {
     /// A number that increases with each manifest.
@@ -32,7 +32,7 @@ pub(crate) struct Manifest {
     /// `true` if the manifest was lost and rebuilt from the volumes that were found. The loss of
     /// other volumes cannot be detected.
     pub(crate) is_rebuilt: bool,
-    /// The nonces of the volumes by number.
+    /// The volumes' nonces, by volume number.
     pub(crate) volumes: BTreeMap<u32, u64>,
     pub(crate) accepted: Vec<AcceptedLoss>,
     /// The minimum position of a checkpoint that may be used. Compaction removed volumes with

@@ -57,8 +57,8 @@ fn read_copy(disk: &dyn Disk, name: &str) -> Result<Option<Manifest>> {
     Ok(Manifest::decode(&bytes[..read]))
 }
 
-/// Replaces a copy of the manifest by a file of its own if it has another name: it then belongs to a
-/// copy of the store, too, such as one that was made by `cp -l`. A snapshot has its own manifest.
+/// Replaces a manifest copy that has a second name (a hard link) by a new file: the old file also
+/// belongs to a copy of the store, such as one that `cp -l` made. A snapshot has its own manifest.
 ///
 /// After a crash in between, the file still has both names, and the next opening replaces it.
 fn own(
@@ -83,7 +83,7 @@ fn own(
     Ok(file)
 }
 
-/// The manifest of an open store.
+/// An open store's manifest.
 #[derive(Debug)]
 pub(crate) struct ManifestFile {
     state: Mutex<State>,
@@ -102,7 +102,7 @@ struct State {
 }
 
 impl ManifestFile {
-    /// Opens the files of the manifest, creates missing ones, and writes `manifest` to them if
+    /// Opens the manifest's files, creates missing ones, and writes `manifest` to them if
     /// `must_write`.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl ManifestFile {
         })
     }
 
-    /// Removes a volume from the manifest, before its file is removed. Checkpoints of a position
+    /// Removes a volume from the manifest, before its file is removed. Checkpoints with a position
     /// before `checkpoint` must not be used any more.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl ManifestFile {
         written
     }
 
-    /// Returns a copy of the manifest.
+    /// Clones the manifest in memory.
     pub(crate) fn current(&self) -> Manifest {
         self.state.lock().manifest.clone()
     }
@@ -214,7 +214,7 @@ impl ManifestFile {
 }
 
 impl State {
-    /// What the disk has after a failed write or sync is unknown until the store is opened again.
+    /// After a failed write or sync, what the disk has is unknown until the store is opened again.
     fn check(&self) -> Result<()> {
         match self.has_failed {
             true => Err(Error::Stopped { what: "a write or sync of the manifest failed" }),

@@ -13,7 +13,6 @@ const KEPT_BYTES_MAX: usize = 16 << 20;
 /// The minimum size of a buffer that is kept. The allocator itself caches shorter ones.
 const KEPT_BYTES_MIN: usize = 128 << 10;
 
-/// Unused buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     unused: Mutex<Vec<Vec<u8>>>,

@@ -1,6 +1,6 @@
-//! Objects of volumes whose bytes are locked in the page cache, and verified once. From then on the
+//! Objects in volumes whose bytes are locked in the page cache, and verified once. From then on the
 //! kernel can send them without a copy: their pages are neither evicted nor overwritten, so the
-//! bytes that are sent are those that were verified.
+//! kernel sends exactly the verified bytes.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::format::BLOCK_BYTES;
 /// (`vm.max_map_count`).
 const OBJECTS_MAX: u64 = 16 << 10;
 
-/// The memory for locked objects of volumes.
+/// The memory for locked objects in volumes.
 #[derive(Debug)]
 pub(crate) struct LockedMemory {
     bytes_max: u64,
@@ -32,7 +32,7 @@ struct Used {
     bytes: u64,
 }
 
-/// The share of one object, until it is neither cached nor being sent.
+/// One object's share, until the object is neither cached nor being sent.
 #[derive(Debug)]
 struct Share {
     bytes: u64,
@@ -47,7 +47,7 @@ impl Drop for Share {
     }
 }
 
-/// Where the data of an object is, and the checksum of each of its blocks.
+/// Where an object's data is, and its block checksums.
 pub(crate) struct BlockPlaces<'a> {
     pub(crate) record: &'a PinnedRecord,
     pub(crate) data_at: u32,
@@ -65,7 +65,7 @@ impl LockedMemory {
         self.used.lock().bytes
     }
 
-    /// Locks the data of an object, and verifies it. Damage is left to a read, which reports it.
+    /// Locks an object's data, and verifies it. Damage is left to a read, which reports it.
     pub(crate) fn lock(&self, log: &Log, data: &BlockPlaces<'_>) -> Option<LockedObject> {
         let share = self.share(data.bytes.into())?;
         let bytes = match log.lock(data.record, data.data_at, data.bytes) {
@@ -101,7 +101,7 @@ impl LockedMemory {
     }
 }
 
-/// The bytes of an object in a volume, locked in the page cache and verified.
+/// An object's bytes in a volume, locked in the page cache and verified.
 #[derive(Debug)]
 pub struct LockedObject {
     bytes: LockedBytes,
@@ -121,14 +121,14 @@ impl LockedObject {
         self.bytes.bytes() as u64
     }
 
-    /// `true` if the volume was removed. The space of its file is free once all of its locked
+    /// Returns `true` if the volume was removed. The space of its file is free once all its locked
     /// objects are dropped, so they should be.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.bytes.is_removed()
     }
 
-    /// Copies the object.
+    /// Copies up to `bytes_max` bytes at `offset`.
     pub(crate) fn read(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.bytes());
         let mut copy = vec![0; bytes_max.min(self.bytes.bytes() - from)];

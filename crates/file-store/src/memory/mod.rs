@@ -1,4 +1,4 @@
-//! The memory of an open store beside its index: reusable buffers, and objects that are locked in the
+//! An open store's memory beside its index: reusable buffers, and objects that are locked in the
 //! page cache.
 
 pub(crate) mod buffers;

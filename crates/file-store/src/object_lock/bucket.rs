@@ -1,5 +1,5 @@
-//! The state of object lock in buckets: the existence of an internal bucket, and the default
-//! retention, which is a setting of the bucket.
+//! A bucket's object-lock state: an internal bucket, which exists if locks are enabled, and the
+//! default retention, which is a bucket setting.
 
 use std::sync::atomic::Ordering;
 
@@ -23,7 +23,7 @@ impl Store {
     /// Creates an empty bucket like [`Store::create_bucket_with`], with versioning and object lock.
     ///
     /// # Errors
-    /// Like [`Store::create_bucket_with`].
+    /// Fails like [`Store::create_bucket_with`].
     ///
     /// # Durability
     /// The bucket, its settings and both states survive a power cut when this returns. A power cut
@@ -62,7 +62,7 @@ impl Store {
     /// # Errors
     /// [`Error::InvalidBucketState`] unless versioning is enabled; [`Error::NoSuchBucket`],
     /// [`Error::Full`], [`Error::NotReplicated`]; [`Error::Damaged`] while damage may hide the
-    /// state of the bucket.
+    /// bucket's state.
     ///
     /// # Durability
     /// The state survives a power cut when this returns.
@@ -86,19 +86,19 @@ impl Store {
         }
     }
 
-    /// Returns the retention of new objects of a bucket that are stored without one.
+    /// Returns the retention that a bucket's new objects get if they are stored without one.
     ///
     /// # Errors
-    /// Like [`Store::bucket_settings`].
+    /// Fails like [`Store::bucket_settings`].
     pub fn default_retention(&self, bucket: &str) -> Result<Option<DefaultRetention>> {
         default_retention(&*self.bucket_settings(bucket)?)
     }
 
-    /// Sets the retention of new objects of a bucket that are stored without one, or removes it.
-    /// Existing versions are not changed.
+    /// Sets or removes the retention that a bucket's new objects get if they are stored without
+    /// one. Existing versions are not changed.
     ///
     /// # Errors
-    /// [`Error::NoObjectLock`]; those of [`Store::set_bucket_setting`].
+    /// [`Error::NoObjectLock`]; otherwise fails like [`Store::set_bucket_setting`].
     ///
     /// # Durability
     /// Like [`Store::set_bucket_setting`].
@@ -155,7 +155,7 @@ impl Inner {
     }
 }
 
-/// Returns the default retention in the settings of a bucket.
+/// Returns the default retention in a bucket's settings.
 pub(super) fn default_retention(settings: &Attributes) -> Result<Option<DefaultRetention>> {
     settings.get(DEFAULT_RETENTION).map(DefaultRetention::from_setting).transpose()
 }

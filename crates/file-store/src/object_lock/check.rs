@@ -12,11 +12,11 @@ use crate::object_lock::lock::ObjectLock;
 
 impl Inner {
     /// Fails if a lock protects a version. Each function that removes a version calls this first,
-    /// and holds the lock of the key until the version is removed.
+    /// and holds the key's lock until the version is removed.
     ///
     /// # Errors
-    /// [`Error::Locked`]; [`Error::Damaged`] if the attributes of the version cannot be read, so
-    /// that it may be locked.
+    /// [`Error::Locked`]; [`Error::Damaged`] if the version's attributes cannot be read, so that it
+    /// may be locked.
     pub(crate) fn check_unlocked(
         &self,
         bucket: &str,
@@ -37,8 +37,8 @@ impl Inner {
         why.map_or(Ok(()), |why| Err(locked(bucket, key, entry, why)))
     }
 
-    /// Returns the attributes of a new object of a bucket that a writer has entered: with the
-    /// default retention, unless they have a retention.
+    /// Returns a new object's attributes, with the bucket's default retention unless they have a
+    /// retention. A writer has entered the bucket.
     ///
     /// # Errors
     /// [`Error::NoObjectLock`] if they have a lock, and locks are not enabled in the bucket;

@@ -1,4 +1,4 @@
-//! The lock of a version in its attributes, and the changes that it allows. Pure.
+//! A version's lock in its attributes, and the changes that it allows. Pure.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,7 @@ const NAMES: [&str; 3] = [MODE, UNTIL, HOLD];
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The days of a year of a retention period, as in S3.
+/// The number of days per year in a retention period, as in S3.
 const YEAR_DAYS: u32 = 365;
 
 /// The rights that are needed to remove a version before its retention ends.
@@ -50,7 +50,7 @@ pub struct Retention {
     pub until: SystemTime,
 }
 
-/// The lock of a version.
+/// A version's lock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ObjectLock {
     /// The retention period, which may have ended.
@@ -60,7 +60,7 @@ pub struct ObjectLock {
     pub legal_hold: Option<bool>,
 }
 
-/// The retention of new objects of a bucket that are stored without one.
+/// The retention that a bucket's new objects get if they are stored without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultRetention {
     /// The mode.
@@ -78,7 +78,7 @@ pub enum RetentionPeriod {
     Years(u32),
 }
 
-/// A change of the lock of a version.
+/// A change to a version's lock.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LockChange {
     Retention { retention: Option<Retention>, bypass_governance: bool },
@@ -86,7 +86,7 @@ pub(super) enum LockChange {
 }
 
 impl ObjectLock {
-    /// Returns the lock in the attributes of an object.
+    /// Returns the lock in an object's attributes.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the lock is malformed: a later version may have written it.
@@ -116,7 +116,7 @@ impl ObjectLock {
         Ok(Self { retention, legal_hold })
     }
 
-    /// Replaces the lock in the attributes of an object.
+    /// Replaces the lock in an object's attributes.
     pub fn set_in(&self, attributes: &mut Attributes) {
         Self::remove_from(attributes);
         if let Some(Retention { mode, until }) = self.retention {
@@ -158,7 +158,7 @@ impl ObjectLock {
         self.retention.filter(|retention| millis(retention.until) > now_ms)
     }
 
-    /// Returns the lock after a change, or the reason why it is refused.
+    /// Returns the lock after a change, or the reason why the change is rejected.
     pub(super) fn with(self, change: LockChange, now_ms: u64) -> std::result::Result<Self, String> {
         match change {
             LockChange::LegalHold(is_on) => Ok(Self { legal_hold: Some(is_on), ..self }),
@@ -178,7 +178,7 @@ impl ObjectLock {
 }
 
 impl DefaultRetention {
-    /// Returns the retention of an object that is stored now.
+    /// Returns the retention for an object that is stored now.
     pub(super) fn starting_at(self, now_ms: u64) -> Retention {
         let days = match self.period {
             RetentionPeriod::Days(days) => days,

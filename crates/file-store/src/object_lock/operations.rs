@@ -1,4 +1,4 @@
-//! Changes of the locks of versions.
+//! Changes versions' locks.
 
 use crate::error::{Error, Result};
 use crate::index::entry::Entry;
@@ -8,13 +8,13 @@ use crate::object_lock::lock::{LockChange, ObjectLock, Retention};
 use crate::store::Store;
 
 impl Store {
-    /// Sets the retention of the current object of a key, or of a version, or removes it. A
-    /// retention that has not ended can only be extended, in the same mode; in governance mode, a
-    /// caller that bypasses it can change it.
+    /// Sets or removes the retention of a key's current object, or of a version. A retention that
+    /// has not ended can only be extended, in the same mode; in governance mode, a caller that
+    /// bypasses it can change it.
     ///
     /// # Errors
     /// [`Error::Locked`] if the retention cannot be changed like that; [`Error::NoObjectLock`];
-    /// those of [`Store::update_attributes`].
+    /// otherwise fails like [`Store::update_attributes`].
     ///
     /// # Durability
     /// The retention survives a power cut when this returns. A power cut before that leaves the
@@ -31,10 +31,10 @@ impl Store {
         self.change_lock(bucket, key, version, change)
     }
 
-    /// Sets or lifts the legal hold of the current object of a key, or of a version.
+    /// Sets or lifts the legal hold of a key's current object, or of a version.
     ///
     /// # Errors
-    /// [`Error::NoObjectLock`]; those of [`Store::update_attributes`].
+    /// [`Error::NoObjectLock`]; otherwise fails like [`Store::update_attributes`].
     ///
     /// # Durability
     /// The legal hold survives a power cut when this returns. A power cut before that leaves the

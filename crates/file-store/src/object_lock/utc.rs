@@ -2,7 +2,7 @@
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// The days of 400 years, after which the calendar repeats.
+/// The number of days in 400 years, after which the calendar repeats.
 const CYCLE_DAYS: u64 = 146_097;
 
 /// Formats a time in milliseconds since 1970, to the second: `2026-11-28T10:49:46Z`.
@@ -34,7 +34,7 @@ fn month_days(year: u64, month: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The expected dates are those of `date --utc` of GNU coreutils.
+    /// `date --utc` from GNU coreutils printed the expected dates.
     #[test]
     fn times_are_formatted_as_dates_in_utc() {
         for (ms, expected) in [

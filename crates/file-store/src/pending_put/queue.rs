@@ -32,7 +32,7 @@ pub(crate) struct WaitedPut {
     pub(crate) resolver: Resolver,
 }
 
-/// The locks of a put, which it holds until its needle is applied to the index.
+/// A put's locks, which it holds until its needle is applied to the index.
 #[derive(Debug)]
 pub(crate) struct Locks {
     pub(crate) _key: KeyGuard,

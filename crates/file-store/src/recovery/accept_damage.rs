@@ -1,4 +1,4 @@
-//! The report of damage, and the acceptance of losses that cannot be restored.
+//! Reports damage, and accepts losses that cannot be restored.
 
 use crate::damage::place::Damage;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ impl Store {
         self.inner.volumes.damage.places()
     }
 
-    /// Accepts the loss of the content of hidden places, and returns these places: from now on the
+    /// Accepts that the content of hidden places is lost, and returns these places: from now on the
     /// store responds with the data that it has. Keys whose newest state was in such a place return
     /// to their previous state or disappear.
     ///

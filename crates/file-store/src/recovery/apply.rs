@@ -1,4 +1,4 @@
-//! Application of needles to the index during the replay of the log.
+//! Applies needles to the index during the replay of the log.
 
 use haul_append_log::Position;
 
@@ -31,7 +31,7 @@ impl Replayer<'_> {
         }
     }
 
-    /// Returns the change by a needle, with the object that it replaces or deletes.
+    /// Returns the change that a needle makes, with the object that it replaces or deletes.
     fn change(&self, needle: IndexedNeedle) -> Result<Change> {
         let IndexedNeedle { at, head, predecessor } = needle;
         let replaces = match predecessor {
@@ -55,7 +55,7 @@ impl Replayer<'_> {
     }
 
     /// Returns the object that a needle replaces or deletes. The recorded predecessor is correct
-    /// unless a needle in between was lost to damage.
+    /// unless damage lost a needle in between.
     fn resolve(&self, head: &Head, recorded: Predecessor) -> Result<Option<Replaced>> {
         if !matches!(head.kind, Kind::Object | Kind::Tombstone) {
             return Ok(None);
@@ -75,8 +75,8 @@ impl Replayer<'_> {
         Ok(found.map(Replaced::from))
     }
 
-    /// Deletes objects that are still in a bucket at its deletion. Only empty buckets are deleted,
-    /// so their tombstones were lost to damage.
+    /// Deletes objects that are still in a bucket when it is deleted. Only empty buckets are
+    /// deleted, so damage lost the objects' tombstones.
     fn delete_remaining(&mut self, deleted: &Head) -> Result<()> {
         let bucket = &deleted.bucket;
         if self.index.buckets.get(bucket.as_str()).is_none_or(|bucket| bucket.objects == 0) {

@@ -1,9 +1,9 @@
-//! The part of a volume that its index describes.
+//! How much of a volume its index describes.
 
 use crate::volume_index::format::VolumeIndex;
 use crate::volume_index::ranges::Ranges;
 
-/// The content of an index of a volume that the volume itself also contains.
+/// What an index states about its volume, without the needles.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     /// The ranges whose needles the index has.
@@ -12,7 +12,7 @@ pub(crate) struct Coverage {
     pub(crate) end: Option<u32>,
     /// The number of needles in the index.
     pub(crate) needles: u64,
-    /// The length of the prefix of the index file that can be kept.
+    /// The length of the index file's prefix that can be kept.
     pub(crate) kept_bytes: u64,
 }
 

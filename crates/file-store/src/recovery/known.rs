@@ -1,5 +1,5 @@
-//! The needles of a volume that are known without reading it: from the checkpoint, and from the
-//! index of the volume.
+//! The needles in a volume that are known without reading it: from the checkpoint, and from the
+//! volume's index.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ impl Replayer<'_> {
         volume < self.applied.segment()
     }
 
-    /// Returns the end of the part of a volume whose needles the checkpoint contains.
+    /// Returns the offset before which the checkpoint contains all needles in a volume.
     pub(crate) fn covered_end(&self, volume: u32) -> u32 {
         match volume.cmp(&self.applied.segment()) {
             Ordering::Less => u32::MAX,
@@ -36,7 +36,7 @@ impl Replayer<'_> {
             .is_some_and(|index| index.is_complete)
     }
 
-    /// Returns the index of a volume, without the needles of blocks that the checkpoint covers.
+    /// Returns a volume's index, without the needles in blocks that the checkpoint covers.
     pub(super) fn read_index(&mut self, volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
         let is_its =
             |index: &mut VolumeIndex| nonce.is_some_and(|nonce| is_index_of(index, volume, nonce));

@@ -56,8 +56,8 @@ fn foreign(root: &dyn Disk) -> Result<Option<String>> {
     const DIRS: [&str; 3] = [names::VOLUMES, names::OBJECTS, names::INDEX];
     let unfinished = names::unfinished(names::MARKER);
     let names = root.list("")?;
-    // Names that a crash leaves behind before the marker has its name. An interrupted snapshot has a
-    // manifest, too, but no unfinished marker before its volumes are durable.
+    // Names that a crash leaves behind before the marker has its name. An interrupted snapshot has
+    // a manifest, too, but no unfinished marker before its volumes are durable.
     let is_being_made = names.contains(&unfinished);
     let is_ours = |name: &str| {
         [LOCK_NAME, LOST_AND_FOUND].contains(&name)
@@ -81,8 +81,8 @@ fn foreign(root: &dyn Disk) -> Result<Option<String>> {
 
 /// Makes an empty directory a store with an empty manifest.
 ///
-/// 1. Creates the directories, and the marker under a temporary name. Without it, a manifest is that
-///    of another program or of an interrupted snapshot.
+/// 1. Creates the directories, and the marker under a temporary name. Without it, a manifest
+///    belongs to another program or to an interrupted snapshot.
 /// 2. Writes the manifest. It must be durable before the marker has its name: a store without a
 ///    manifest has lost it.
 /// 3. Renames the marker. From here on the directory is a store.

@@ -1,4 +1,4 @@
-//! Identification of the objects, buckets and uploads in damaged places.
+//! Names the objects, buckets and uploads in damaged places.
 
 use haul_append_log::{self as log, Position};
 
@@ -77,8 +77,8 @@ impl Replayer<'_> {
         }
     }
 
-    /// Returns a report for each object, bucket, upload and tombstone in a damaged range of a
-    /// volume that is still relevant.
+    /// Returns a report for each object, bucket, upload and tombstone that is still relevant and in
+    /// a volume's damaged range.
     pub(crate) fn name(&self, volume: u32, damage: &log::Damage) -> Vec<Damage> {
         let is_in = |(at, head): &&(Position, Head)| {
             at.lsn.segment() == volume

@@ -77,7 +77,7 @@ pub(super) struct Replayed<'a> {
     pub(super) survey: Survey,
 }
 
-/// Opens the log and applies its records to the index of the checkpoint or to an empty one.
+/// Opens the log and applies its records to the checkpoint's index or to an empty one.
 fn replay_log<'a>(
     volumes: &'a Arc<dyn Disk>,
     index_files: &Arc<IndexFiles>,
@@ -105,8 +105,7 @@ fn replay_log<'a>(
     Ok(Replayed { log, found, replay, survey })
 }
 
-/// Changes of locations are recorded during a replay of up to this many times the changes between
-/// two checkpoints.
+/// A replay records location changes up to this many times the changes between two checkpoints.
 const CHANGES_KEPT: u64 = 8;
 
 /// The number of volumes reserved for compaction: one for the live needles of any volume, and one
@@ -167,10 +166,10 @@ fn random<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Opens the directory of the index, with unused numbers for new files.
+/// Opens the index directory, with unused numbers for new files.
 ///
-/// A crash may restore a catalog that was removed or replaced. The numbers that it lists must not
-/// be those of newer files, so each opening skips a random number of numbers.
+/// A crash may restore a catalog that was removed or replaced. Newer files must not have the
+/// numbers that it lists, so each opening skips a random number of numbers.
 fn index_files_of(disk: &Arc<dyn Disk>, loaded: Option<&Loaded>) -> Result<Arc<IndexFiles>> {
     let catalog = loaded.map(|loaded| loaded.catalog.clone());
     let names = disk.list("")?;
@@ -181,7 +180,7 @@ fn index_files_of(disk: &Arc<dyn Disk>, loaded: Option<&Loaded>) -> Result<Arc<I
     Ok(Arc::new(IndexFiles::new(Arc::clone(disk), last, catalog)))
 }
 
-/// Removes files of the index that neither the catalog nor the open index uses.
+/// Removes index files that neither the catalog nor the open index uses.
 ///
 /// A process that was killed may have renamed the catalog without syncing the directory. The new
 /// name is made durable first; otherwise, after a power cut, the earlier catalog would list removed

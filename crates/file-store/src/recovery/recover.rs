@@ -36,8 +36,8 @@ pub struct RecoveryReport {
     pub object_bytes: u64,
     /// The bytes that were truncated at the end of the log: written but never acknowledged.
     pub torn_bytes: u64,
-    /// The number of removed files of big objects that were not referenced. None are removed if
-    /// there is damage, because the needle that references a file may be lost.
+    /// The number of unreferenced files of big objects that were removed. None are removed if there
+    /// is damage, because the needle that references a file may be lost.
     pub orphans_removed: u64,
     /// The damage that was found, with the names of affected objects.
     pub damage: Vec<Damage>,
@@ -47,11 +47,11 @@ pub struct RecoveryReport {
     pub hidden: Vec<Damage>,
     /// The reason why the index was rebuilt from the volumes, if its checkpoint could not be used.
     pub index_rebuilt: Option<String>,
-    /// The duration.
+    /// The duration, in seconds.
     pub seconds: f64,
 }
 
-/// The parts of an open store.
+/// An open store's parts.
 #[derive(Debug)]
 pub(crate) struct OpenedStore {
     pub(crate) volumes: Arc<dyn Disk>,
@@ -79,8 +79,7 @@ pub(crate) struct OpenedStore {
 /// 2. The volumes: sealed ones are known by their indexes, the others by their needles. Damaged
 ///    ones are known by their indexes as far as possible.
 /// 3. The manifest is updated.
-/// 4. The mark of the end of the newest volume is removed from its index before anything is
-///    appended.
+/// 4. The mark of the newest volume's end is removed from its index before anything is appended.
 /// 5. Big files that are not referenced are removed: they were written but never acknowledged, or
 ///    deleted and not yet removed. A crash in between leaves some for the next opening. If volumes
 ///    are damaged, references may be lost, and all files stay.
@@ -184,8 +183,8 @@ fn expected_volumes(
     Ok(expected)
 }
 
-/// Writes a manifest that lists all existing and all missing volumes. Returns `None` if the manifest
-/// was lost and the disk has no space for another one.
+/// Writes a manifest that lists all existing and all missing volumes. Returns `None` if the
+/// manifest was lost and the disk has no space for another one.
 fn bring_up_to_date(
     disk: &Arc<dyn Disk>,
     volumes: &dyn Disk,
@@ -241,7 +240,7 @@ fn resume_index(
     indexes.resume(number, coverage.kept_bytes, pending)
 }
 
-/// Refuses a store of which parts are only in a remote copy that `root` does not have.
+/// Rejects a store if parts of it are only in a remote copy that `root` does not have.
 fn refuse_without_copy(root: &dyn Disk) -> Result<()> {
     let read_only = Open { read_only: true, ..Open::default() };
     match root.open(names::REMOTE_MARKER, read_only) {
@@ -254,7 +253,7 @@ fn refuse_without_copy(root: &dyn Disk) -> Result<()> {
     }
 }
 
-/// Refuses a store without any of its volumes: they were moved away, or their file system is not
+/// Rejects a store that has none of its volumes: they were moved away, or their file system is not
 /// mounted. Opening it would start an empty store.
 fn refuse_lost_volumes(root: &dyn Disk, manifest: Option<&Manifest>) -> Result<()> {
     let volumes = root.list(names::VOLUMES)?;
@@ -281,7 +280,7 @@ fn refuse_lost_volumes(root: &dyn Disk, manifest: Option<&Manifest>) -> Result<(
     Err(Error::NotAStore { dir: root.root().to_path_buf(), why })
 }
 
-/// Removes the files of big objects that the index does not reference.
+/// Removes big objects' files that the index does not reference.
 fn remove_orphans(objects: &dyn Disk, index: &Index) -> Result<u64> {
     let mut removed = 0;
     for name in objects.list("")? {

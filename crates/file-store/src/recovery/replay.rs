@@ -31,7 +31,7 @@ pub(crate) struct Replayer<'a> {
     pub(crate) index: Index,
     /// The index has all needles before this position: from a checkpoint.
     pub(super) applied: Lsn,
-    /// The nonces of the volumes in the checkpoint.
+    /// The nonces of the checkpoint's volumes.
     nonces: BTreeMap<u32, u64>,
     pub(super) spill: Spill,
     /// The error that makes the index unusable.
@@ -44,7 +44,7 @@ pub(crate) struct Replayer<'a> {
     pub(crate) complete: BTreeSet<u32>,
     /// All volumes before this one are complete.
     reached: u32,
-    /// The needles of indexes that are not applied yet, in the order of their volume.
+    /// Index needles that are not applied yet, by volume and in volume order.
     waiting: BTreeMap<u32, Peekable<IntoIter<IndexedNeedle>>>,
     /// The index that was read last and is not used yet.
     pub(super) cached: Option<VolumeIndex>,
@@ -55,7 +55,7 @@ pub(crate) struct Replayer<'a> {
     /// needles.
     pub(crate) salvaged: BTreeMap<u32, Ranges>,
     malformed: Vec<log::Damage>,
-    /// Records of the last volume that its index does not have.
+    /// The last volume's records that its index does not have.
     pub(crate) last_records: (u32, Vec<Record>),
 }
 
@@ -92,8 +92,8 @@ impl Replay for Replayer<'_> {
         false
     }
 
-    /// Applies needles in the order of the volumes: a tombstone before the needle that it deletes
-    /// would have no effect.
+    /// Applies needles in volume order: a tombstone before the needle that it deletes would have no
+    /// effect.
     fn apply_known(&mut self, segment: SegmentInfo) -> bool {
         self.advance_to(segment.number);
         if self.is_covered(segment.number) {
@@ -248,7 +248,7 @@ impl<'a> Replayer<'a> {
         self.reached = volume;
     }
 
-    /// Applies the needles in the index of a volume that the volume did not deliver.
+    /// Applies the needles in a volume's index that the volume did not deliver.
     fn end_volume(&mut self, volume: u32) {
         if !self.opened.contains_key(&volume) {
             let nonce = self.expected.get(&volume).copied().flatten();
@@ -260,7 +260,7 @@ impl<'a> Replayer<'a> {
         self.waiting.remove(&volume);
     }
 
-    /// Applies the needles of an index before `until` that were not delivered.
+    /// Applies an index's needles before `until` that were not delivered.
     fn apply_waiting(&mut self, volume: u32, until: Option<Lsn>) {
         let is_before = |needle: &IndexedNeedle| until.is_none_or(|until| needle.at.lsn < until);
         while let Some(needle) =
@@ -271,13 +271,14 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Returns the needles that the index of the volume has of a delivered record.
+    /// Takes a delivered record's needles from the volume's index.
     fn take_delivered(&mut self, lsn: Lsn) -> Vec<IndexedNeedle> {
         let Some(needles) = self.waiting.get_mut(&lsn.segment()) else { return Vec::new() };
         std::iter::from_fn(|| needles.next_if(|needle| needle.at.lsn == lsn)).collect()
     }
 
-    /// Keeps the heads of a record that the index of the last volume does not have.
+    /// Keeps a record's heads, if the record is in the last volume and that volume's index does not
+    /// have it.
     fn remember(&mut self, at: Position, changes: &[Change]) {
         let volume = at.lsn.segment();
         let last = self.opened.last_key_value().map_or(0, |(number, _)| *number);
@@ -306,8 +307,8 @@ impl<'a> Replayer<'a> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Removes volumes of the checkpoint that compaction removed after it. The replay has shown
-    /// that all their needles are dead or moved.
+    /// Removes the checkpoint's volumes that compaction removed after it. The replay has shown that
+    /// all their needles are dead or moved.
     fn forget_removed_volumes(&mut self) {
         let exists =
             |volume: u32| self.opened.contains_key(&volume) || self.expected.contains_key(&volume);

@@ -1,4 +1,4 @@
-//! Limits on the memory of a long replay.
+//! Limits the memory that a long replay uses.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::index::Index;
 #[derive(Debug)]
 pub(crate) struct Spill {
     pub(crate) files: Arc<IndexFiles>,
-    /// The maximum memory of the recent keys.
+    /// The maximum memory for recent keys.
     pub(crate) recent_bytes_max: usize,
-    /// The maximum number of needles for which changes of the location table are recorded.
+    /// The maximum number of needles for which changes to the location table are recorded.
     pub(crate) changes_max: u64,
 }
 
 impl Spill {
-    /// Writes the recent keys to a run if they use too much memory, and discards the changes of
-    /// locations if there are too many: the next checkpoint then contains the whole table.
+    /// Writes the recent keys to a run if they use too much memory, and discards the location
+    /// changes if there are too many: the next checkpoint then contains the whole table.
     ///
     /// # Errors
     /// A failed system call; [`Error::Damaged`] if a run is damaged.

@@ -1,4 +1,4 @@
-//! The survey of damage found while a store is opened: the affected keys, and what may be hidden.
+//! Surveys the damage found while a store is opened: the affected keys, and what may be hidden.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::volume_index;
 use crate::volume_index::format::FIRST_RECORD;
 use crate::volume_index::ranges::Ranges;
 
-/// The damage of a store.
+/// A store's damage.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     /// All damage, with names as far as known.
@@ -105,7 +105,7 @@ impl Survey {
         }
     }
 
-    /// Adds the damage of the manifest itself.
+    /// Adds damage to the manifest itself.
     pub(crate) fn add_manifest(
         &mut self,
         root: &Path,

@@ -1,4 +1,4 @@
-//! The files of the current checkpoint, for a copy of the store.
+//! The current checkpoint's files, for a copy of the store.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::names::{self, IndexFile};
 use crate::replication::source::open;
 use crate::store::Store;
 
-/// The files of one checkpoint of the index.
+/// One index checkpoint's files.
 #[derive(Debug)]
 pub struct CheckpointFiles {
-    /// The place of the checkpoint: it contains exactly the needles before it. A copy that does not
-    /// contain the log up to this place cannot use the checkpoint.
+    /// The checkpoint's position in the log: the checkpoint contains exactly the needles before it.
+    /// A copy that does not contain the log up to this position cannot use the checkpoint.
     pub place: Lsn,
     /// The files. The last one is the catalog, which lists the others.
     pub files: Vec<CheckpointFile>,
@@ -26,28 +26,26 @@ pub struct CheckpointFiles {
 /// A file of a checkpoint. It is never changed.
 #[derive(Debug)]
 pub struct CheckpointFile {
-    /// The name, relative to the directory of the store. While the store is open, every name but
-    /// that of the catalog stands for one content. Each opening continues the names behind a random
-    /// gap, so that no later file has the name of an earlier one.
+    /// The name, relative to the store's directory. While the store is open, every name except the
+    /// catalog's stands for one content. Each opening continues the names behind a random gap, so
+    /// that no later file has an earlier file's name.
     pub name: String,
-    /// The length.
+    /// The length, in bytes.
     pub bytes: u64,
     /// The file, open for reading. It stays readable after the store has removed it.
     pub file: Arc<dyn File>,
 }
 
 impl Store {
-    /// Returns the place of the current checkpoint of the index, without an access to the disk.
-    /// `None` if there is no checkpoint. A merge replaces files of the index, and does not change
-    /// the place.
+    /// Returns the current index checkpoint's position in the log, without disk access. `None` if
+    /// there is no checkpoint. A merge replaces index files, and does not change the position.
     #[must_use]
     pub fn checkpoint_place(&self) -> Option<Lsn> {
         Some(self.inner.keyspace.index_files.applied()).filter(|place| *place > Lsn::default())
     }
 
-    /// Opens the files of the current checkpoint of the index. `None` if there is no usable one:
-    /// the index of the copy is then rebuilt from the volumes. Waits for a checkpoint that is being
-    /// written.
+    /// Opens the current index checkpoint's files. `None` if there is no usable checkpoint: the
+    /// copy's index is then rebuilt from the volumes. Waits for a checkpoint that is being written.
     ///
     /// # Errors
     /// A failed system call.
@@ -65,9 +63,9 @@ impl Store {
         }
     }
 
-    /// Writes a checkpoint of all needles that are durable now, unless the current one has them.
-    /// Writers wait only while its place is determined. While damage hides needles, no checkpoint
-    /// is written.
+    /// Writes a checkpoint that contains all needles durable now, unless the current one has them.
+    /// Writers wait only while its position is determined. While damage hides needles, no
+    /// checkpoint is written.
     ///
     /// # Errors
     /// A failed system call. The earlier checkpoint stays in use.
@@ -85,7 +83,7 @@ impl Store {
 }
 
 impl Inner {
-    /// Opens the files of the catalog on disk, whose lock the caller holds.
+    /// Opens the files that the catalog on disk lists. The caller holds the catalog lock.
     fn open_checkpoint(&self) -> Result<Option<CheckpointFiles>> {
         let disk = &*self.keyspace.index_files.disk;
         let Some(catalog_file) = open(disk, names::CATALOG)? else { return Ok(None) };

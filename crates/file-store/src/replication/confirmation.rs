@@ -1,4 +1,4 @@
-//! Whether a change may be acknowledged: no sync has failed, and the copy of the store contains it.
+//! Whether a change may be acknowledged: no sync has failed, and the store's copy contains it.
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;
@@ -35,8 +35,8 @@ impl Inner {
         }
     }
 
-    /// Waits once like [`Self::confirm`] if any of the outcomes of a batch is a success. If that
-    /// fails, each of these outcomes becomes an error.
+    /// Waits once like [`Self::confirm`] if any outcome in a batch is a success. If that fails,
+    /// each of these outcomes becomes an error.
     pub(crate) fn acknowledge_batch<T>(&self, outcomes: &mut [Result<T>]) {
         if !outcomes.iter().any(Result::is_ok) {
             return;

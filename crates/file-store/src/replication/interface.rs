@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haul_append_log::Lsn;
 
-/// A copy of the store elsewhere, which follows the log of the store.
+/// A copy of the store elsewhere, which follows the store's log.
 ///
 /// See [`crate::Options::replication`].
 pub trait Replication: Send + Sync + fmt::Debug {
@@ -13,16 +13,16 @@ pub trait Replication: Send + Sync + fmt::Debug {
     ///
     /// The store calls this after a change is durable in its own log and visible, and before the
     /// call that made the change returns. The calling thread holds no lock of the store, so this
-    /// function may call the store. [`crate::Store::close`] waits for a sweep of the background
-    /// thread that is in this function, so the function must end before the store is closed.
+    /// function may call the store. [`crate::Store::close`] waits for a background sweep that is in
+    /// this function, so the function must end before the store is closed.
     ///
     /// # Errors
     /// The reason why the copy does not contain this part of the log, and may never contain it. The
     /// store returns it in [`crate::Error::NotReplicated`].
     fn wait(&self, end: Lsn) -> Result<(), String>;
 
-    /// Checks like [`Self::wait`], without blocking, that a change may be acknowledged which was
-    /// started while [`Self::may_wait`] was `false`. By default it may.
+    /// Checks like [`Self::wait`], without blocking, that a change may be acknowledged. The change
+    /// was started while [`Self::may_wait`] was `false`. The default function always succeeds.
     ///
     /// # Errors
     /// The reason why nothing may be acknowledged now.
@@ -36,13 +36,13 @@ pub trait Replication: Send + Sync + fmt::Debug {
         true
     }
 
-    /// Returns the state of the copy, for metrics and health checks.
+    /// Returns the copy's state, for metrics and health checks.
     fn status(&self) -> ReplicationStatus {
         ReplicationStatus::default()
     }
 }
 
-/// The state of a copy.
+/// A copy's state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplicationStatus {
     /// The end of the log in the copy.
@@ -57,7 +57,7 @@ pub struct ReplicationStatus {
     pub last_error: Option<String>,
     /// The reason why copying has ended for good, if it has.
     pub stopped: Option<String>,
-    /// The time for which this process still holds its lease of the copy: no change is acknowledged
+    /// The time for which this process still holds its lease on the copy: no change is acknowledged
     /// while it is zero. `None` if it has no lease.
     pub lease: Option<Duration>,
 }

@@ -1,5 +1,5 @@
-//! The copy of a store elsewhere: the confirmation that writers wait for, and the parts of the store
-//! that are copied.
+//! The copy of a store elsewhere: the confirmation that writers wait for, and the parts of the
+//! store that are copied.
 
 pub(crate) mod checkpoint;
 mod confirmation;

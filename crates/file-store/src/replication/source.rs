@@ -1,4 +1,4 @@
-//! The log and the files of a store that a copy needs.
+//! The log and the files that a store's copy needs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use crate::store::Store;
 
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
 
-/// The small files of a copy of a store.
+/// The small files in a store's copy.
 #[derive(Debug)]
 pub struct Layout {
-    /// Name and content of each file.
+    /// Each file's name and content.
     pub files: Vec<(String, Vec<u8>)>,
-    /// The place before which no checkpoint of the index may be used.
+    /// The log position before which no index checkpoint may be used.
     pub checkpoint_min: Lsn,
 }
 
 impl Store {
-    /// Returns the state of the copy; `None` if the store has none.
+    /// Returns the copy's state; `None` if the store has no copy.
     #[must_use]
     pub fn replication_status(&self) -> Option<ReplicationStatus> {
         self.inner.options.replication.as_ref().map(|replication| replication.status())
     }
 
-    /// Waits until the copy of the store, if there is one, contains all changes that are durable
-    /// now. A caller that finds the change of an earlier request, which may not have been confirmed,
-    /// calls this before it acknowledges the repeated request.
+    /// Waits until the store's copy, if there is one, contains all changes that are durable now. A
+    /// caller that finds the change of an earlier request, which may not have been confirmed, calls
+    /// this before it acknowledges the repeated request.
     ///
     /// # Errors
     /// [`Error::NotReplicated`]; [`Error::Stopped`] after a failed sync.
@@ -46,17 +46,17 @@ impl Store {
         self.inner.confirm()
     }
 
-    /// Returns the log of the store, whose segments are the volumes, to follow it with
-    /// [`Log::reader`]. It is for reading only: the store breaks if anything else appends to the
-    /// log or truncates it.
+    /// Returns the store's log, whose segments are the volumes, to follow it with [`Log::reader`].
+    /// It is for reading only: the store breaks if anything else appends to the log or truncates
+    /// it.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.inner.volumes.log
     }
 
-    /// Returns the names, relative to the directory of the store, of the files of big objects and
-    /// parts that the needles of a record refer to. A file is complete and durable before the log
-    /// has a record that refers to it. Several records may refer to the same file.
+    /// Returns the names of the files to which a record's needles refer: files of big objects and
+    /// parts. The names are relative to the store's directory. A file is complete and durable
+    /// before the log has a record that refers to it. Several records may refer to the same file.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the payload does not consist of needles.
@@ -93,15 +93,14 @@ impl Store {
         }
     }
 
-    /// Returns the small files of a copy with these volumes, which have records and are given by
-    /// number and nonce: the marker and both copies of the manifest. A copy is a store if it has
-    /// these files, the volumes, the files of big objects that they refer to, and the directories
-    /// of all of them, even if they are empty: `volumes`, `objects` and `index`.
+    /// Returns the small files for a copy with these volumes: the marker and both copies of the
+    /// manifest. The volumes have records and are given by number and nonce. A copy is a store if
+    /// it has these files, the volumes, the files of big objects to which they refer, and the
+    /// directories `volumes`, `objects` and `index`, even if these are empty.
     ///
-    /// Call this after the volumes were determined: if one of this store is missing among them,
-    /// because compaction has removed it, checkpoints of an earlier place are not used. The
-    /// manifest also lists the volumes that this store has lost, so that the copy reports the
-    /// damage, too.
+    /// Call this after the volumes were determined: if they lack a volume of this store, because
+    /// compaction has removed it, checkpoints with an earlier position are not used. The manifest
+    /// also lists the volumes that this store has lost, so that the copy reports the damage, too.
     #[must_use]
     pub fn layout(&self, volumes: &[(u32, u64)]) -> Layout {
         let inner = &self.inner;
@@ -122,8 +121,7 @@ impl Store {
         Layout { files: vec![marker, first, second], checkpoint_min }
     }
 
-    /// Returns the names, relative to the directory of the store, of the files of all big objects
-    /// and parts.
+    /// Returns the names of all files of big objects and parts, relative to the store's directory.
     #[must_use]
     pub fn big_files(&self) -> Vec<String> {
         let index = self.inner.keyspace.index.read();

@@ -1,4 +1,4 @@
-//! The settings of buckets that were used before.
+//! Cached settings of buckets that were used before.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use haul_sync::RwLock;
 
 use crate::object::Attributes;
 
-/// The settings of a bucket, as they were when they were read.
+/// A bucket's settings, as they were when they were read.
 #[derive(Debug, Default)]
 pub struct BucketSettings {
     attributes: Attributes,
@@ -19,9 +19,9 @@ pub struct BucketSettings {
 impl BucketSettings {
     /// Returns a value that the program derives from these settings, such as a parsed document. The
     /// first call computes it; later calls, also for other copies of the same settings, return it.
-    /// A change of the settings discards it.
+    /// Changing the settings discards it.
     ///
-    /// A program derives values of one type; those of other types are computed by each call.
+    /// A program derives values of one type; each call computes values of another type again.
     pub fn derived<T: Any + Send + Sync>(&self, derive: impl Fn(&Attributes) -> T) -> Arc<T> {
         let value = self.derived.get_or_init(|| Arc::new(derive(&self.attributes)));
         Arc::clone(value).downcast().unwrap_or_else(|_other| Arc::new(derive(&self.attributes)))
@@ -36,8 +36,8 @@ impl Deref for BucketSettings {
     }
 }
 
-/// The cached settings of buckets. Changed only under the lock of the bucket (that of its empty
-/// key).
+/// Cached bucket settings. Changed only under the bucket's lock, which is the lock of its empty
+/// key.
 #[derive(Debug, Default)]
 pub(crate) struct SettingsCache(RwLock<HashMap<String, Arc<BucketSettings>>>);
 
@@ -47,12 +47,12 @@ impl SettingsCache {
         self.0.write().remove(bucket);
     }
 
-    /// Returns the settings of a bucket, if they are cached.
+    /// Returns a bucket's settings, if they are cached.
     pub(crate) fn get(&self, bucket: &str) -> Option<Arc<BucketSettings>> {
         self.0.read().get(bucket).cloned()
     }
 
-    /// Replaces the settings of a bucket.
+    /// Replaces a bucket's settings.
     pub(crate) fn insert(&self, bucket: &str, attributes: Attributes) -> Arc<BucketSettings> {
         let settings = Arc::new(BucketSettings { attributes, derived: OnceLock::new() });
         self.0.write().insert(bucket.to_owned(), Arc::clone(&settings));

@@ -1,4 +1,4 @@
-//! Limits of settings. Pure.
+//! Limits on settings. Pure.
 
 use crate::error::{Error, Result};
 use crate::lifecycle::format::is_rule;

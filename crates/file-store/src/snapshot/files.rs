@@ -1,4 +1,4 @@
-//! Links and copies the files of a snapshot.
+//! Links and copies a snapshot's files.
 
 use haul_disk::{Allocation, Disk, Durability, File, Open, read_full, write_full};
 
@@ -107,7 +107,7 @@ impl Progress {
     }
 }
 
-/// Reads the last page of a volume, which contains a copy of its header.
+/// Reads a volume's last page, which contains a copy of the volume's header.
 ///
 /// # Errors
 /// The error of a failed system call.

@@ -25,7 +25,7 @@ use crate::snapshot::files::{Progress, read_end_page};
 use crate::store::Store;
 use crate::volume_index::format::FIRST_RECORD;
 
-/// The content and the files of a snapshot.
+/// A snapshot's content and files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SnapshotInfo {
     /// Objects.
@@ -42,8 +42,8 @@ pub struct SnapshotInfo {
     pub copied_bytes: u64,
 }
 
-/// The state of the store at the time of the snapshot. No volume is removed while the caller holds
-/// the lock of [`Upkeep`], and no file of a big object while this value exists.
+/// The store's state at the time of the snapshot. No volume is removed while the caller holds the
+/// [`Upkeep`] lock, and no big object's file while this value exists.
 struct StoreState<'a> {
     inner: &'a Inner,
     /// The sealed volumes.
@@ -93,7 +93,7 @@ impl Store {
     /// Creates a snapshot in the root of any disk, such as a simulated one.
     ///
     /// # Errors
-    /// Like [`Store::snapshot`].
+    /// Fails like [`Store::snapshot`].
     ///
     /// # Durability
     /// Like [`Store::snapshot`].
@@ -109,8 +109,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Determines the state of the store between two writes. The caller holds the lock of
-    /// [`Upkeep`], so that compaction neither appends nor removes anything.
+    /// Determines the store's state between two writes. The caller holds the [`Upkeep`] lock, so
+    /// that compaction neither appends nor removes anything.
     fn capture_state(&self) -> Result<StoreState<'_>> {
         let _no_writer = self.keyspace.gate.write();
         self.objects.check()?;
@@ -150,7 +150,7 @@ impl StoreState<'_> {
     /// Writes the snapshot.
     ///
     /// 1. Writes the manifest durably, before anything else. A directory with a manifest and
-    ///    without a marker is refused as a store, even after a power cut.
+    ///    without a marker is rejected as a store, even after a power cut.
     /// 2. Links the volumes, their indexes and the files of big objects, and makes their names
     ///    durable.
     /// 3. Writes the marker under a temporary name, syncs it, renames it, and makes the name
@@ -191,7 +191,7 @@ impl StoreState<'_> {
         let mut count = 0;
         for number in &self.sealed {
             count += u64::from(progress.link(from, &to, &segment_name(*number))?);
-            // Indexes are derived data, but name the objects of damaged volumes. They are copied,
+            // Indexes are derived data, but name the objects in damaged volumes. They are copied,
             // because they may be overwritten. Incomplete indexes are omitted.
             if upkeep.indexed.contains(number) || upkeep.damaged.contains(number) {
                 progress.copy_file(from, &to, &names::index(*number))?;
@@ -208,8 +208,8 @@ impl StoreState<'_> {
         Ok(count)
     }
 
-    /// Links the files of all big objects. Files that are not referenced may be among them; opening
-    /// the snapshot removes them, as after a crash.
+    /// Links all big objects' files. Some may be unreferenced; opening the snapshot removes them,
+    /// as after a crash.
     fn write_big_files(&self, to: &Arc<dyn Disk>, progress: &mut Progress) -> Result<u64> {
         let from = &*self.inner.objects.disk;
         let to = Subdir::new(Arc::clone(to), names::OBJECTS);

@@ -20,10 +20,9 @@ use crate::worker::{Worker, spawn};
 /// The minimum interval between two scrubs.
 const EVERY: Duration = Duration::from_hours(24);
 
-/// The length of a read of a big file.
+/// The length of each read from a big file.
 const STEP_BYTES: usize = 1 << 20;
 
-/// The scrub thread.
 #[derive(Debug)]
 pub(crate) struct Scrub {
     stop: Option<mpsc::Sender<()>>,
@@ -193,7 +192,7 @@ impl Inner {
         named
     }
 
-    /// Reads all files of big objects. Returns `false` if the store is being closed.
+    /// Reads all big objects' files. Returns `false` if the store is being closed.
     fn scrub_big_files(&self, pace: &mut Pace) -> bool {
         let files: Vec<FilePart> = self.keyspace.index.read().files.parts().collect();
         for part in files {

@@ -124,8 +124,8 @@ impl Store {
         Ok((sound, found))
     }
 
-    /// Reads the objects that reading the volumes does not verify: those in damaged or missing
-    /// volumes, those in files of their own, and those that the index does not locate.
+    /// Reads the objects that reading the volumes does not verify: objects in damaged or missing
+    /// volumes, objects in their own files, and objects that the index does not locate.
     fn verify_keys(
         &self,
         sound: &BTreeSet<u32>,

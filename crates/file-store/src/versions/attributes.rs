@@ -1,4 +1,4 @@
-//! Changes of the attributes of objects and versions.
+//! Changes the attributes of objects and versions.
 
 use crate::access::lookup::no_such_key;
 use crate::error::{Error, Result};
@@ -12,16 +12,16 @@ use crate::object_lock::lock::ObjectLock;
 use crate::store::Store;
 
 impl Store {
-    /// Changes the attributes of the current object of a key, or of a version, except its lock. No
-    /// other change of the object takes effect between `change`, which gets the present attributes,
-    /// and this one. Its ID, content and time stay, and no version is retained. Returns its
-    /// description.
+    /// Changes the attributes of a key's current object, or of a version, except its lock. `change`
+    /// gets the present attributes, and no other change to the object takes effect between this
+    /// call and the update. The object's ID, content and time stay, and no version is retained.
+    /// Returns the object's description.
     ///
     /// `change` may be called again if the disk is full at first. It must not use the store.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`], [`Error::NoSuchVersion`],
-    /// [`Error::IsDeleteMarker`], the error of `change`, and those of [`Store::put`].
+    /// [`Error::IsDeleteMarker`], the error of `change`; otherwise fails like [`Store::put`].
     ///
     /// # Durability
     /// The attributes survive a power cut when this returns. A power cut before that leaves the
@@ -42,8 +42,8 @@ impl Store {
         self.change_attributes(bucket, key, version, &changed)
     }
 
-    /// Changes the attributes of the current object of a key, or of a version, to those that
-    /// `change` returns.
+    /// Changes the attributes of a key's current object, or of a version, to those that `change`
+    /// returns.
     pub(crate) fn change_attributes(
         &self,
         bucket: &str,
@@ -62,7 +62,7 @@ impl Store {
 }
 
 impl Inner {
-    /// Appends the needle of an object or version again, with other attributes.
+    /// Appends an object's or a version's needle again, with other attributes.
     fn try_change_attributes(
         &self,
         bucket: &str,
@@ -94,8 +94,8 @@ impl Inner {
         Ok(info)
     }
 
-    /// Returns the tombstone of a copy of the current object among its versions, which would have
-    /// the earlier attributes.
+    /// Returns a tombstone for the current object's copy among the versions, if there is one: the
+    /// copy would have the earlier attributes.
     fn end_of_copy(&self, bucket: &str, key: &str, current: &Entry) -> Result<Option<Change>> {
         if self.versioning(bucket)? == Versioning::Off {
             return Ok(None);

@@ -1,8 +1,8 @@
 //! Versions of objects.
 //!
-//! The current object of a key is stored as in a bucket without versions, so reading it costs the
-//! same. Before it is replaced, it is stored once more, unchanged, in an internal bucket of
-//! versions ([`crate::index::version_names`]). Delete markers are only in the internal bucket.
+//! A key's current object is stored as in a bucket without versions, so reading it costs the same.
+//! Before it is replaced, it is stored once more, unchanged, in an internal bucket for versions
+//! ([`crate::index::version_names`]). Delete markers are only in the internal bucket.
 //!
 //! Invariants, for each key of a bucket in which versioning was enabled:
 //! - If there is a current object, it is the newest version.

@@ -1,4 +1,4 @@
-//! Reading and listing versions.
+//! Reads and lists versions.
 
 use crate::access::object::Object;
 use crate::clock::Version;
@@ -11,7 +11,7 @@ use crate::inner::Inner;
 use crate::object::{ListVersionsRequest, VersionId, VersionInfo, VersionListPage, Versioning};
 use crate::store::Store;
 
-/// The bytes of a run that a listing reads ahead from each of its two positions.
+/// The bytes that a listing reads ahead from a run at each of its two positions.
 const LIST_READAHEAD_BYTES: usize = 64 << 10;
 
 impl Store {
@@ -27,7 +27,7 @@ impl Store {
     /// Returns a version of an object without its content, like [`Store::head`].
     ///
     /// # Errors
-    /// Like [`Store::get_version`].
+    /// Fails like [`Store::get_version`].
     pub fn head_version(&self, bucket: &str, key: &str, version: VersionId) -> Result<Object> {
         self.read_version(bucket, key, version, Self::head_stored)
     }
@@ -127,8 +127,8 @@ impl Store {
         Ok(found.filter(|version| version.is_delete_marker))
     }
 
-    /// Returns one page of a listing of all versions and delete markers of a bucket. The page has
-    /// the versions of each key as they were at one moment, also while other threads change it; the
+    /// Returns one page of a listing of a bucket's versions and delete markers. The page has each
+    /// key's versions as they were at one moment, also while other threads change the key; the
     /// moments of two keys may differ.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl Inner {
         page.map_err(|error| self.note_index_damage(error))
     }
 
-    /// Returns the name of a version in the internal bucket, which may not exist.
+    /// Returns a version's name in the internal bucket, where the version may not exist.
     pub(super) fn version_name(
         &self,
         bucket: &str,

@@ -1,4 +1,4 @@
-//! Retention of the current object of a key before it is replaced or deleted.
+//! Retains a key's current object before it is replaced or deleted.
 
 use haul_append_log::{Room, Ticket};
 
@@ -11,13 +11,13 @@ use crate::index::version_rows::{VersionRow, scan_versions};
 use crate::inner::Inner;
 use crate::object::{Attributes, Versioning};
 
-/// The bytes of a run that are read ahead for the versions of one key.
+/// The bytes that are read ahead from a run for one key's versions.
 const READAHEAD_BYTES: usize = 16 << 10;
 
 impl Inner {
-    /// Retains the current object of a key that is about to be replaced or deleted, unless the new
-    /// version has the same ID `null`. The caller has locked the key. Returns the tombstones of
-    /// versions that the new one replaces, which must be appended in its record.
+    /// Retains a key's current object before it is replaced or deleted, unless the new version has
+    /// the same ID `null`. The caller has locked the key. Returns the tombstones for versions that
+    /// the new one replaces, which must be appended in its record.
     ///
     /// # Errors
     /// [`Error::Damaged`] if the current object cannot be read, or while damage may hide a newer
@@ -104,20 +104,20 @@ impl Inner {
         scanned.map_err(|error: Error| self.note_index_damage(error))
     }
 
-    /// Returns the tombstone of a version in the internal bucket.
+    /// Returns a tombstone for a version in the internal bucket.
     pub(crate) fn end_of_version(&self, bucket: &str, key: &str, row: VersionRow) -> Change {
         let name = row.name.key_in_bucket(key);
         self.end_of(&versions_bucket(bucket), &name, Some(row.entry))
     }
 
-    /// Returns the tombstone of a key.
+    /// Returns a tombstone for a key.
     pub(crate) fn end_of(&self, bucket: &str, key: &str, replaces: Option<Entry>) -> Change {
         let mut head = self.head(Kind::Tombstone, bucket, key);
         head.version = self.keyspace.clock.next();
         Change { head, replaces: replaces.map(Replaced::from) }
     }
 
-    /// Appends the needle of an object, and tombstones that take effect together with it.
+    /// Appends an object's needle, and tombstones that take effect together with it.
     pub(crate) fn append_with_ends(
         &self,
         head: &[u8],

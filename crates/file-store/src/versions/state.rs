@@ -1,4 +1,4 @@
-//! The versioning state of buckets: the existence of their internal buckets.
+//! A bucket's versioning state: which of its internal buckets exist.
 
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ use crate::object::{Attributes, Versioning};
 use crate::store::Store;
 
 impl Store {
-    /// Returns the versioning state of a bucket, without I/O.
+    /// Returns a bucket's versioning state, without I/O.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if damage may hide the state.
@@ -44,7 +44,7 @@ impl Store {
 }
 
 impl Inner {
-    /// Returns the versioning state of a bucket. A writer has entered the bucket, so that the state
+    /// Returns a bucket's versioning state. A writer has entered the bucket, so that the state
     /// cannot change.
     ///
     /// # Errors
@@ -57,15 +57,15 @@ impl Inner {
         }
     }
 
-    /// Returns the error of [`Self::versioning`].
+    /// Returns the error that [`Self::versioning`] returns for a bucket.
     pub(crate) fn unknown_versioning(&self, bucket: &str) -> Error {
         self.versioning(bucket).err().unwrap_or_else(|| self.keyspace.missing_bucket(bucket))
     }
 
-    /// Sets the versioning state of a bucket.
+    /// Sets a bucket's versioning state.
     ///
-    /// 1. Locks out writers, and compaction of needles of the internal buckets.
-    /// 2. Appends the needles of the internal buckets as one record, and applies them once they are
+    /// 1. Locks out writers, and compaction of needles in the internal buckets.
+    /// 2. Appends the internal buckets' needles as one record, and applies them once they are
     ///    durable.
     fn try_set_versioning(&self, bucket: &str, versioning: Versioning) -> Result<()> {
         self.check_writable()?;

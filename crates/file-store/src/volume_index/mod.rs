@@ -1,4 +1,4 @@
-//! The indexes of volumes: the heads of all needles, in separate files.
+//! Volume indexes: the heads of all needles, in separate files.
 //!
 //! They make opening a store fast, and they record the content of damaged places: a request for a
 //! key whose newest needle is there fails with an error that names the place, and a deletion stays

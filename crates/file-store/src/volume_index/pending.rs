@@ -1,4 +1,4 @@
-//! Heads of durable needles that are not yet written to the index of their volume. Pure.
+//! Heads of durable needles that are not yet written to their volume's index. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::index::entry::{Change, Predecessor};
 use crate::volume_index::format::{FIRST_RECORD, WATERMARK_BYTES, push_entry};
 use crate::volume_index::ranges::Ranges;
 
-/// The heads of a range of a volume that will form one block.
+/// The heads from a volume's range that will form one block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) from: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Run {
     pub(crate) entries: Vec<u8>,
 }
 
-/// The heads of a record.
+/// A record's heads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) offset: u32,
@@ -57,7 +57,7 @@ impl Run {
     }
 }
 
-/// The heads that the index of a volume lacks.
+/// The heads that a volume's index lacks.
 ///
 /// Records arrive in any order, because threads wait for their commits concurrently. A block
 /// contains all heads of its range, so a record waits until all earlier ones have arrived.
@@ -75,7 +75,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Creates the state of a new volume.
+    /// Creates a new volume's state.
     pub(crate) fn new_volume() -> Self {
         let run = Run { from: FIRST_RECORD, to: FIRST_RECORD, ..Run::default() };
         Self { run, ..Self::default() }
@@ -121,7 +121,7 @@ impl Pending {
         pending
     }
 
-    /// Adds the heads of a durable record.
+    /// Adds a durable record's heads.
     pub(crate) fn push(&mut self, record: Record) {
         self.ahead.insert(record.offset, record);
         loop {
@@ -138,7 +138,7 @@ impl Pending {
         }
     }
 
-    /// Returns the number of bytes of entries that can be written now.
+    /// Returns how many bytes of entries can be written now.
     pub(crate) fn bytes(&self) -> usize {
         self.run.entries.len()
     }

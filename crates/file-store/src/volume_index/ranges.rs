@@ -1,4 +1,4 @@
-//! Sets of ranges of offsets in a volume. Pure.
+//! Sets of offset ranges in a volume. Pure.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ impl Ranges {
         self.0.is_empty()
     }
 
-    /// Adds a range and merges it with those it overlaps or touches.
+    /// Adds a range and merges it with the ranges that it overlaps or touches.
     pub(crate) fn insert(&mut self, from: u32, to: u32) {
         let (mut from, mut to) = (from, to);
         if from >= to {
@@ -26,7 +26,6 @@ impl Ranges {
         self.0.insert(from, to);
     }
 
-    /// Removes a range.
     pub(crate) fn remove(&mut self, from: u32, to: u32) {
         if from >= to {
             return;

@@ -1,17 +1,18 @@
-//! Reads of the index of a volume.
+//! Reads a volume's index.
 
 use haul_disk::{Disk, Open, read_full};
 
 use crate::names;
 use crate::volume_index::format::{VolumeIndex, decode};
 
-/// Reads the intact part of the index of a volume. `nonce` is that of the volume, if known. Returns
-/// `None` if there is no index of this volume, or it cannot be read.
+/// Reads the intact part of a volume's index. `nonce` is the volume's nonce, if known. Returns
+/// `None` if the volume has no index, or if it cannot be read.
 pub(crate) fn read(volumes: &dyn Disk, volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
     read_after(volumes, volume, nonce, 0)
 }
 
-/// Reads the index of a volume without the needles of blocks that end at or before `skip_before`.
+/// Reads a volume's index like [`read`], without needles in blocks that end at or before
+/// `skip_before`.
 pub(crate) fn read_after(
     volumes: &dyn Disk,
     volume: u32,

@@ -1,4 +1,4 @@
-//! The writer of the indexes of volumes, which never delays a commit.
+//! Writes volume indexes, and never delays a commit.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,7 +19,7 @@ use crate::volume_index::format::{
 };
 use crate::volume_index::pending::{Pending, Record, Run};
 
-/// The number of pending bytes of heads at which the index thread is woken at once.
+/// The index thread is woken at once when this many bytes of heads are pending.
 const WAKE_BYTES: usize = 64 << 10;
 
 /// The heads that are to be written, and their files.
@@ -97,12 +97,12 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Adds the needles of a durable record.
+    /// Adds a durable record's needles.
     pub(crate) fn push(&self, at: Position, changes: &[Change]) {
         self.push_heads([(at, Record::new(at, changes))].into_iter());
     }
 
-    /// Adds durable records of one needle each.
+    /// Adds durable records with one needle each.
     pub(crate) fn push_records(&self, records: &[(Change, Position)]) {
         let record =
             |(change, at): &(Change, Position)| (*at, Record::new(*at, slice::from_ref(change)));
@@ -253,8 +253,8 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Completes the index of a sealed volume, all of whose needles were pushed before. Returns
-    /// `false` if it has gaps and must be written from the volume.
+    /// Completes a sealed volume's index. All needles in the volume were pushed before. Returns
+    /// `false` if the index has gaps and must be written from the volume.
     ///
     /// # Errors
     /// A failed system call.
@@ -284,8 +284,8 @@ impl IndexWriter {
         self.state.lock().pending.remove(&volume);
     }
 
-    /// Marks the end of the newest volume in its index: nothing was appended after `end` when the
-    /// store was closed.
+    /// Marks the newest volume's end in its index: nothing was appended after `end` when the store
+    /// was closed.
     ///
     /// # Errors
     /// A failed system call. Opening the store then reads the volume.

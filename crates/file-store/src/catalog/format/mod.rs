@@ -1,4 +1,4 @@
-//! The format of the catalog, which is described in `FORMAT.md`. Pure.
+//! The catalog format, which `FORMAT.md` describes. Pure.
 
 #[cfg(test)]
 mod tests;
@@ -18,31 +18,30 @@ use crate::varint::{put_varint, take_varint};
 const MAGIC: [u8; 8] = *b"HAUL-CAT";
 const VERSION: u64 = 1;
 
-/// The length of the header: magic, checksum and length of the body.
+/// The header's length: magic number, checksum, and body length.
 const HEADER_BYTES: usize = 20;
 
-/// The list of the files of the index, and the small parts of the index.
+/// The list of index files, and the index's small parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Catalog {
-    /// The index contains exactly the needles before this position of the log.
+    /// The index contains exactly the needles before this log position.
     pub(crate) applied: Lsn,
-    /// The secret key of the hashes in the location table.
+    /// The secret key for the hashes in the location table.
     pub(crate) secret: [u64; 2],
-    /// The largest number of a file of the index.
+    /// The greatest number that an index file has.
     pub(crate) last_file: u64,
     /// The runs, from newest to oldest.
     pub(crate) runs: Vec<u64>,
     /// The file with the location table.
     pub(crate) locations: u64,
-    /// The files with later changes of the location table, from oldest to newest.
+    /// The files with later changes to the location table, from oldest to newest.
     pub(crate) changes: Vec<u64>,
-    /// The number of changes in them.
+    /// The number of changes in these files.
     pub(crate) change_count: u64,
     /// Buckets, uploads, big files and volumes; see [`encode_state`].
     pub(crate) state: Vec<u8>,
 }
 
-/// A volume in a catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CatalogVolume {
     pub(crate) number: u32,
@@ -52,7 +51,7 @@ pub(crate) struct CatalogVolume {
 }
 
 impl Catalog {
-    /// Returns the bytes of the file.
+    /// Returns the file's bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.state.len() + 200);
         let fixed = [VERSION, self.applied.0, self.secret[0], self.secret[1], self.last_file];
@@ -277,7 +276,6 @@ fn take_position(input: &mut &[u8]) -> Option<Option<Position>> {
     Some(Some(Position { lsn, payload_bytes }))
 }
 
-/// Encodes changes of the location table.
 pub(crate) fn encode_changes(changes: &[LocationChange]) -> Vec<u8> {
     let mut out = Vec::with_capacity(24 * changes.len());
     for change in changes {
@@ -289,7 +287,7 @@ pub(crate) fn encode_changes(changes: &[LocationChange]) -> Vec<u8> {
     out
 }
 
-/// Decodes changes of the location table; `None` if the bytes are malformed.
+/// Decodes changes to the location table; `None` if the bytes are malformed.
 pub(crate) fn decode_changes(bytes: &[u8]) -> Option<Vec<LocationChange>> {
     let (changes, rest) = bytes.as_chunks::<24>();
     let number = |change: &[u8; 24], at: usize| {

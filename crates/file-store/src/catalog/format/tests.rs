@@ -1,4 +1,4 @@
-//! Tests of the format of checkpoints.
+//! Tests for the checkpoint format.
 
 use std::collections::BTreeMap;
 

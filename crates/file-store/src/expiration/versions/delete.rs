@@ -1,4 +1,4 @@
-//! Removal of expired versions in batches that share a sync.
+//! Removes expired versions in batches that share a sync.
 
 use haul_append_log::{Position, Room, Ticket};
 
@@ -17,10 +17,10 @@ use crate::lifecycle::state::Rules;
 use crate::lifecycle::tags::ObjectTags;
 use crate::object::{Attributes, VersionId};
 
-/// The maximum number of versions of a key that are removed by one record.
+/// The maximum number of versions that one record removes from a key.
 const RECORD_VERSIONS: usize = 64;
 
-/// A record with the tombstones of versions of a key.
+/// A record with tombstones for a key's versions.
 struct Appended<'a> {
     key: &'a str,
     removed: Vec<(VersionId, u64)>,
@@ -34,8 +34,8 @@ impl Inner {
     /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
     /// 2. Locks the keys in order. Evaluates all versions of each key again, because a version may
     ///    have become current since it was listed. Skips locked versions.
-    /// 3. Appends the tombstones of each key, from the oldest version on. After a crash the log has
-    ///    a prefix of them; the next sweep removes the other versions.
+    /// 3. Appends each key's tombstones, from the oldest version on. After a crash the log has a
+    ///    prefix of them; the next sweep removes the other versions.
     /// 4. Once the tombstones are durable, reports them to the observer and applies them to the
     ///    index.
     ///
@@ -106,8 +106,8 @@ impl Inner {
         }
     }
 
-    /// Returns the expired versions of a locked key that no lock protects, from oldest to newest.
-    /// Counts the others in the report.
+    /// Returns a locked key's expired versions that no lock protects, from oldest to newest. Counts
+    /// the others in the report.
     pub(crate) fn expired_versions<'a>(
         &self,
         search: &Search<'a>,
@@ -141,7 +141,7 @@ impl Inner {
         Ok(removable)
     }
 
-    /// Returns the places of the versions of these keys whose tags decide if they have expired.
+    /// Returns the positions of these keys' versions whose tags decide if they have expired.
     pub(crate) fn places_of_version_tags(
         &self,
         search: &Search<'_>,
@@ -160,8 +160,8 @@ impl Inner {
         Ok(places)
     }
 
-    /// Returns the versions of a locked key that have expired, or that expire if their tags match,
-    /// from oldest to newest.
+    /// Returns a locked key's versions that have expired, or that expire if their tags match, from
+    /// oldest to newest.
     fn versions_that_may_expire<'a>(
         &self,
         search: &Search<'a>,

@@ -1,4 +1,4 @@
-//! The search for keys with expired versions, in pages of a listing of versions.
+//! Searches for keys with expired versions, page by page in a version listing.
 
 use crate::error::Result;
 use crate::expiration::page::{PAGE_KEYS, Search};
@@ -7,7 +7,7 @@ use crate::lifecycle::rules::millis;
 use crate::lifecycle::tags::ObjectTags;
 use crate::object::{ListVersionsRequest, VersionId, VersionInfo, VersionListEntry};
 
-/// The position and the state of a search.
+/// A search's position and state.
 #[derive(Debug, Default)]
 pub(crate) struct VersionScan {
     /// The last listed version.
@@ -16,7 +16,7 @@ pub(crate) struct VersionScan {
     is_complete: bool,
 }
 
-/// The listed versions of the key whose versions are being listed.
+/// The key whose versions are being listed, and the state of this listing.
 #[derive(Debug)]
 struct KeyState {
     key: String,
@@ -34,7 +34,7 @@ impl VersionScan {
         self.is_complete
     }
 
-    /// Adds a version. Returns a key that has an expired one.
+    /// Adds a version. Returns a key that has an expired version.
     fn add(&mut self, search: &Search<'_>, version: &VersionInfo) -> Option<String> {
         let VersionInfo { info, is_latest, is_delete_marker } = version;
         let stored_ms = millis(info.modified);

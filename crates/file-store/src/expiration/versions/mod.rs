@@ -1,4 +1,4 @@
-//! The expiration of versions that are not current, and of delete markers without other versions.
+//! Expires versions that are not current, and delete markers without other versions.
 //!
 //! `plan` computes which versions have expired, `list` finds the keys that have some, and `delete`
 //! evaluates each of these keys again while it is locked.

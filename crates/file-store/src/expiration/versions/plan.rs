@@ -1,4 +1,4 @@
-//! The expired versions of a key. Pure.
+//! Computes a key's expired versions. Pure.
 
 use crate::index::entry::Entry;
 use crate::index::version_rows::VersionRow;
@@ -30,11 +30,12 @@ impl<'a> Expired<'a> {
     }
 }
 
-/// Returns the versions of a key that have expired, or that expire if their tags match, from oldest to newest: a version is not current since the
-/// next newer one was stored, so the removal of a newer one before it would change its age.
+/// Returns a key's versions that have expired, or that expire if their tags match, from oldest to
+/// newest: a version's age counts from when the next newer version was stored, so removing a newer
+/// one first would change the age.
 ///
-/// `rows` are the versions in the internal bucket, from newest to oldest. A copy of the current
-/// object among them is left for the next change of the key.
+/// `rows` are the versions in the internal bucket, from newest to oldest. If a row is a copy of the
+/// current object, it is left for the key's next change.
 pub(super) fn expired<'a>(
     lifecycle: &'a Lifecycle,
     key: &str,

@@ -1,6 +1,6 @@
-//! The encoding of a whole table, for a file from which it can be loaded.
+//! Encodes a whole table for a file, from which it can be loaded.
 //!
-//! A dump is a sequence of chunks, each of one or more pages in the order of their hashes:
+//! A dump is a sequence of chunks, each with one or more pages in hash order:
 //!
 //! | bytes | field of a page, little-endian |
 //! |---|---|
@@ -21,13 +21,13 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 const SLOT_BYTES: usize = 8;
 
-/// The number of hashes, the end of the last page.
+/// The number of hashes, at which the last page ends.
 const HASHES_END: u128 = 1 << 64;
 
-/// A snapshot of a table.
+/// A table snapshot.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// All pages, in the order of their hashes.
+    /// All pages, in hash order.
     pages: Vec<Arc<Page>>,
 }
 
@@ -36,7 +36,6 @@ impl Snapshot {
         Self { pages }
     }
 
-    /// Returns the number of entries.
     #[cfg(test)]
     pub(crate) fn len(&self) -> u64 {
         self.pages.iter().map(|page| page.len() as u64).sum()
@@ -58,7 +57,7 @@ impl Snapshot {
     }
 }
 
-/// Appends a page that starts with a hash. Returns the first hash of the next page.
+/// Appends the page whose smallest hash is `hash`. Returns the next page's smallest hash.
 fn encode_page(chunk: &mut Vec<u8>, hash: u64, page: &Page) -> u64 {
     chunk.extend_from_slice(&hash.to_le_bytes());
     chunk.extend_from_slice(&(page.len() as u64).to_le_bytes());
@@ -150,8 +149,7 @@ impl Loader {
     }
 }
 
-/// Returns the smallest hash of a page, the number of its slots, its depth, and the remaining
-/// bytes.
+/// Returns a page's smallest hash, number of slots and depth, and the remaining bytes.
 fn decode_header(bytes: &[u8]) -> Option<(u64, u64, u32, &[u8])> {
     let (hash, bytes) = bytes.split_first_chunk()?;
     let (count, bytes) = bytes.split_first_chunk()?;

@@ -1,27 +1,27 @@
 //! A table from 64-bit hashes of keys to 43-bit values in memory, with about 8.8 bytes per entry.
 //!
 //! # What it is
-//! [`Locations`] locates the records of a store: the hash is a keyed hash of the key, the value is
-//! the position of the record on the disk. Neither the key nor the whole hash is stored. A lookup
-//! returns each value whose known bits of the hash match; the key in the record decides. The table
-//! grows without the full hashes: entries become less exact instead.
+//! [`Locations`] locates a store's records: the hash is a keyed hash of the key, the value is the
+//! record's position on the disk. The table stores neither the key nor the whole hash. A lookup
+//! returns each value whose known hash bits match; the key in the record decides. The table grows
+//! without the full hashes: entries become less exact instead.
 //!
 //! # Structure
 //! A directory is indexed by the first bits of the hash and refers to pages \[Fagin79\]. A page of
 //! depth d contains all entries whose hashes start with the same d bits, as sorted slots of 8
-//! bytes. A slot has 43 bits of the value and up to 20 bits of the hash, those after the first d,
-//! in the encoding of \[Dayan23\], which contains the number of known bits. A full page is split
-//! into two of depth d + 1: the first known bit of an entry selects its page and is then dropped.
+//! bytes. A slot has the 43 bits of the value and up to 20 hash bits, those after the first d, in
+//! the encoding from \[Dayan23\], which contains the number of known bits. A full page is split
+//! into two of depth d + 1: an entry's first known bit selects its page and is then dropped.
 //!
 //! # Memory
 //! 8.8 bytes of heap per entry on average from 10^5 entries on, at most 9.2; 9.0 bytes of resident
 //! memory from 10^6 entries on (measured with glibc). An empty table uses 20 KB. A table that
-//! shrinks keeps its pages, of about 150 bytes each, but not their blocks of slots.
+//! shrinks keeps its pages, of about 150 bytes each, but not their slot blocks.
 //!
 //! # False matches
-//! The number of known bits of an entry decreases by one each time the table doubles. A lookup of
-//! an absent key returns 0.002 values on average in a table that has grown to 10^6 entries, 0.0035
-//! in one of 10^7, and 0.0005 more each time the table doubles.
+//! An entry loses one known bit each time the table doubles. The lookup of an absent key returns
+//! 0.002 values on average in a table that has grown to 10^6 entries, 0.0035 in a table with 10^7,
+//! and 0.0005 more each time the table doubles.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Fagin79\] extendible hashing, \[Dayan23\] fingerprints of
@@ -38,8 +38,8 @@ use std::sync::Arc;
 use dump::Snapshot;
 use page::{PAGE_SLOTS_MAX, Page};
 
-/// The depth of the pages of an empty table. At a depth greater by 20, the oldest entries have no
-/// known bits and cannot be split, which does not happen below 10^11 entries.
+/// The page depth in an empty table. At a depth greater by 20, the oldest entries have no known
+/// bits and cannot be split, which does not happen below 10^11 entries.
 const DEPTH_MIN: u32 = 8;
 
 /// The greatest depth: at most 2^32 pages, whose indexes have 32 bits.
@@ -62,14 +62,13 @@ pub(crate) struct Locations {
 }
 
 impl Locations {
-    /// Creates an empty table.
     pub(crate) fn new() -> Self {
         let pages = (0..1 << DEPTH_MIN).map(|_| Arc::new(Page::new(DEPTH_MIN))).collect();
         Self::from_pages(pages)
     }
 
-    /// Creates a table from pages, in the order of their hashes. They must contain all hashes, and
-    /// the greatest depth must be allowed by [`is_depth_allowed`].
+    /// Creates a table from pages, in hash order. They must contain all hashes, and the greatest
+    /// depth must be allowed by [`is_depth_allowed`].
     fn from_pages(pages: Vec<Arc<Page>>) -> Self {
         let depth = pages.iter().map(|page| page.depth()).max().unwrap_or(DEPTH_MIN);
         let mut directory = Vec::with_capacity(1 << depth);
@@ -83,7 +82,6 @@ impl Locations {
         Self { directory, depth, pages, len, page_bytes }
     }
 
-    /// Returns the number of entries.
     pub(crate) const fn len(&self) -> u64 {
         self.len
     }
@@ -164,7 +162,7 @@ impl Locations {
         &self.pages[self.page_index(hash)]
     }
 
-    /// Changes the page of a hash, or a copy of it if a snapshot references the page.
+    /// Changes the page that contains a hash, or a copy of the page if a snapshot references it.
     fn change<R>(&mut self, hash: u64, change: impl FnOnce(&mut Page) -> R) -> R {
         let index = self.page_index(hash);
         let shared = &mut self.pages[index];
@@ -181,7 +179,7 @@ impl Locations {
             && (page.depth() < self.depth || is_depth_allowed(self.depth + 1, self.pages.len() + 1))
     }
 
-    /// Splits the page of a hash.
+    /// Splits the page that contains a hash.
     fn split(&mut self, hash: u64) {
         if self.page(hash).depth() == self.depth {
             self.directory = self.directory.iter().flat_map(|page| [*page, *page]).collect();
@@ -192,7 +190,8 @@ impl Locations {
         debug_assert_eq!(self.page(hash).len() + upper.len(), before, "a split loses no slot");
         let depth = upper.depth();
         debug_assert!(depth <= self.depth);
-        // The entries of the upper page are the second half of those of the previous page.
+        // Of the directory entries that refer to the split page, the second half get the upper
+        // page.
         let count = 1 << (self.depth - depth);
         let first = (first_bits(hash, depth) | 1) * count;
         let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
@@ -208,7 +207,7 @@ fn is_depth_allowed(depth: u32, pages: usize) -> bool {
         && 1 << depth <= pages.saturating_mul(DIRECTORY_ENTRIES_PER_PAGE_MAX)
 }
 
-/// Returns the first bits of a hash, between 1 and [`DEPTH_MAX`], as an index.
+/// Returns the first `count` bits of a hash as an index; `count` is between 1 and [`DEPTH_MAX`].
 fn first_bits(hash: u64, count: u32) -> usize {
     usize::try_from(hash >> (64 - count)).unwrap_or(usize::MAX)
 }

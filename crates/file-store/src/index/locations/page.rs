@@ -2,7 +2,7 @@
 
 use super::slot;
 
-/// The number of slots of a block. With its allocator header (8 bytes in glibc), a block fills 512
+/// The number of slots in a block. With its allocator header (8 bytes in glibc), a block fills 512
 /// bytes.
 pub(super) const BLOCK_SLOTS: usize = 63;
 
@@ -12,7 +12,7 @@ pub(super) const PAGE_SLOTS_MAX: usize = 16 * BLOCK_SLOTS;
 /// The bytes that the allocator adds to each allocation.
 const ALLOCATION_HEADER_BYTES: usize = 8;
 
-/// The number of blocks by which the list of blocks grows.
+/// The block list grows by this many blocks.
 const BLOCKS_STEP: usize = 4;
 
 /// The first step, in slots, by which a search moves away from the expected index.
@@ -28,12 +28,11 @@ pub(super) struct Page {
     blocks: Vec<Box<Block>>,
     len: usize,
     depth: u32,
-    /// The smallest number of known bits of a slot.
+    /// The smallest number of known bits that a slot has.
     known_min: u32,
 }
 
 impl Page {
-    /// Creates an empty page.
     pub(super) const fn new(depth: u32) -> Self {
         Self { blocks: Vec::new(), len: 0, depth, known_min: slot::KNOWN_BITS_MAX }
     }
@@ -48,12 +47,11 @@ impl Page {
         page.check().then_some(page)
     }
 
-    /// Returns the number of bits with which all hashes of this page start.
+    /// Returns how many first bits all hashes in this page share.
     pub(super) const fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Returns the number of entries.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
@@ -94,7 +92,6 @@ impl Page {
             .filter(move |(_, found)| slot::matches(*found, probe))
     }
 
-    /// Inserts a slot.
     pub(super) fn insert(&mut self, new: u64) {
         let index = self.lower_bound(new);
         if self.len == self.blocks.len() * BLOCK_SLOTS {
@@ -113,7 +110,6 @@ impl Page {
         self.known_min = self.known_min.min(slot::known_bits(new));
     }
 
-    /// Removes the slot at an index.
     pub(super) fn remove(&mut self, index: usize) {
         debug_assert!(index < self.len);
         let removed = self.slot(index);
@@ -134,8 +130,8 @@ impl Page {
         }
     }
 
-    /// Splits the page by the first known bit. Returns the page of the entries in which this bit is
-    /// 1. All slots must have a known bit.
+    /// Splits the page by the first known bit. Returns the page with the entries in which this bit
+    /// is 1. All slots must have a known bit.
     pub(super) fn split(&mut self) -> Self {
         debug_assert!(self.can_split(), "an entry without known bits has no half");
         self.depth += 1;
@@ -158,7 +154,7 @@ impl Page {
     }
 
     /// Returns the index of the first slot that is not less than `target`. The search starts at the
-    /// index that uniform hashes let expect.
+    /// index that `target` would have among uniform hashes.
     fn lower_bound(&self, target: u64) -> usize {
         // Invariant: every slot before `low` is less than the target, and no slot from `high` on
         // is.

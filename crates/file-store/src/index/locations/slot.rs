@@ -1,40 +1,39 @@
-//! The encoding of one entry in 64 bits: a fingerprint of 21 bits above a value of 43 bits.
+//! Encodes an entry in 64 bits: a fingerprint of 21 bits above a value of 43 bits.
 //!
-//! The fingerprint is the known bits of the hash (at most 20), a terminating 1 bit, and zeros.
+//! The fingerprint consists of the known hash bits (at most 20), a terminating 1 bit, and zeros.
 
-/// The number of bits of a value.
+/// The number of bits in a value.
 pub(super) const VALUE_BITS: u32 = 43;
 
-/// The number of known bits of the hash in the slot of a new entry.
+/// The number of known hash bits in a new entry's slot.
 pub(super) const KNOWN_BITS_MAX: u32 = 20;
 
 const VALUE_MASK: u64 = (1 << VALUE_BITS) - 1;
 
-/// Returns the slot of a new entry with the value 0 in a page of the given depth. Lookups compare
+/// Returns a new entry's slot with the value 0, in a page with the given depth. Lookups compare
 /// slots with it.
 pub(super) const fn fresh(hash: u64, depth: u32) -> u64 {
     const KNOWN_MASK: u64 = !0 << (64 - KNOWN_BITS_MAX);
     (hash << depth) & KNOWN_MASK | 1 << VALUE_BITS
 }
 
-/// Returns the value of a slot.
 pub(super) const fn value(slot: u64) -> u64 {
     slot & VALUE_MASK
 }
 
-/// Returns the number of known bits of the hash.
+/// Returns the number of known hash bits.
 pub(super) const fn known_bits(slot: u64) -> u32 {
     63 - (slot & !VALUE_MASK).trailing_zeros()
 }
 
-/// Returns `true` if the known bits of a slot equal those of a probe that [`fresh`] returned.
+/// Returns `true` if a slot's known bits equal the same bits in a probe that [`fresh`] returned.
 pub(super) const fn matches(slot: u64, probe: u64) -> bool {
     let end = (slot & !VALUE_MASK).trailing_zeros();
     (slot ^ probe) >> end >> 1 == 0
 }
 
-/// Returns the slot of the same entry in a page that is one level deeper, without the first known
-/// bit. The slot must have a known bit.
+/// Returns the same entry's slot in a page that is one level deeper, without the first known bit.
+/// The slot must have a known bit.
 pub(super) const fn descend(slot: u64) -> u64 {
     (slot & !VALUE_MASK) << 1 | value(slot)
 }

@@ -1,4 +1,4 @@
-//! The entries of a block of a run, and their encoding. Pure.
+//! The entries in a run's block, and their encoding. Pure.
 //!
 //! Keys and values are stored separately, because similar bytes compress better next to each other,
 //! and a search reads only the keys.
@@ -10,7 +10,7 @@ use crate::index::runs::format::{KEY_BYTES_MAX, Malformed, number, push_number, 
 /// The maximum length of the numbers before an entry.
 const ENTRY_NUMBERS_BYTES_MAX: usize = 2 + 2 + 3;
 
-/// The entries of a block in ascending order of their keys.
+/// A block's entries in ascending key order.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     /// For each entry, three numbers and the suffix in which its key differs from the previous key.
@@ -19,14 +19,13 @@ pub(crate) struct Block {
     pub(super) values: Vec<u8>,
 }
 
-/// A position before an entry of a block, or at the end of the block.
+/// A position before an entry, or at the end of the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BlockPosition {
     key: usize,
     value: usize,
 }
 
-/// An entry of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EntryAt {
     /// The length of the prefix that the key shares with the preceding key.
@@ -34,7 +33,7 @@ pub(crate) struct EntryAt {
     suffix: Range<usize>,
     /// The position of the value; `None` for a tombstone.
     pub(crate) value: Option<Range<usize>>,
-    /// The end of the entry.
+    /// Where the entry ends.
     pub(crate) end: BlockPosition,
 }
 
@@ -55,7 +54,7 @@ impl Block {
         self.keys.len() + self.values.len() + entry
     }
 
-    /// Appends an entry. `previous` is the previous key of the block, or empty.
+    /// Appends an entry. `previous` is the block's previous key, or empty.
     pub(crate) fn push(&mut self, previous: &[u8], key: &[u8], value: Option<&[u8]>) {
         let shared = shared_prefix(previous, key);
         push_number(&mut self.keys, shared);
@@ -91,7 +90,7 @@ impl Block {
         Ok(EntryAt { shared, suffix, value, end })
     }
 
-    /// Returns the suffix in which the key of an entry differs from the previous key.
+    /// Returns the suffix in which an entry's key differs from the previous key.
     #[inline]
     pub(crate) fn suffix(&self, entry: &EntryAt) -> &[u8] {
         &self.keys[entry.suffix.clone()]
@@ -104,7 +103,7 @@ impl Block {
     }
 
     /// Finds the first entry at or after `place` whose key is not less than `target`; `None` if the
-    /// block has none. The key of the entry is `target[..shared]` followed by the suffix.
+    /// block has none. The entry's key is `target[..shared]` followed by the suffix.
     ///
     /// The key before `place` must be less than `target` and share its first `matched` bytes. An
     /// entry that shares more bytes with its previous key is less than `target`, too, and is

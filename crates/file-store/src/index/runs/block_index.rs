@@ -1,11 +1,11 @@
-//! The block index of a run in memory: a separator and an offset for each block.
+//! A run's block index in memory: a separator and an offset for each block.
 
 use crate::index::runs::format::{Footer, Malformed, decode_index_entry};
 
-/// The separators and offsets of the blocks of a run.
+/// The separators and offsets of a run's blocks.
 ///
-/// The keys of a block are at least its separator and less than the separator of the next block.
-/// All separators are in one allocation, so that a block costs 12 bytes plus its separator.
+/// A block's keys are at least its separator and less than the next block's separator. All
+/// separators are in one allocation, so that a block costs 12 bytes plus its separator.
 #[derive(Debug)]
 pub(crate) struct BlockIndex {
     separators: Box<[u8]>,
@@ -16,7 +16,7 @@ pub(crate) struct BlockIndex {
 }
 
 impl BlockIndex {
-    /// Decodes the block index of a run with this footer.
+    /// Decodes the block index of the run with this footer.
     pub(crate) fn decode(bytes: &[u8], footer: &Footer) -> Result<Self, Malformed> {
         let blocks = usize::try_from(footer.blocks).map_err(|_too_large| Malformed)?;
         // An entry has at least two bytes. This bounds the memory that a wrong number allocates.
@@ -49,17 +49,15 @@ impl BlockIndex {
         })
     }
 
-    /// Returns the number of blocks.
     pub(crate) fn blocks(&self) -> usize {
         self.ends.len()
     }
 
-    /// Returns the offset of a block in the file, or the end of the last block.
+    /// Returns a block's offset in the file, or the end of the last block.
     pub(crate) fn offset(&self, block: usize) -> u64 {
         self.offsets[block]
     }
 
-    /// Returns the separator of a block.
     pub(crate) fn separator(&self, block: usize) -> &[u8] {
         let start = if block == 0 { 0 } else { self.ends[block - 1] };
         &self.separators[start as usize..self.ends[block] as usize]
@@ -88,7 +86,6 @@ impl BlockIndex {
         block + fitting.max(1)
     }
 
-    /// Returns the size of the index in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.separators.len() + size_of_val(&*self.ends) + size_of_val(&*self.offsets)
     }

@@ -139,7 +139,7 @@ impl Cursor {
             return self.enter_first(self.number + 1);
         }
         let entry = self.decode_next()?;
-        // Entries of a damaged run that are out of order would mislead the caller, so keys must
+        // A damaged run may have entries out of order, which would mislead the caller, so keys must
         // ascend.
         let first = self.block.suffix(&entry).first();
         let is_ascending = match self.key.get(entry.shared) {
@@ -158,7 +158,8 @@ impl Cursor {
         self.block.decode(self.next).map_err(|Malformed| self.run.malformed(self.number))
     }
 
-    /// Makes an entry the current one. The current key has at least its shared bytes.
+    /// Makes an entry the current one. The current key has at least the bytes that the entry
+    /// shares.
     #[inline]
     fn set_current(&mut self, entry: EntryAt) {
         self.key.truncate(entry.shared);

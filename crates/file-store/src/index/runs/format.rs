@@ -1,4 +1,4 @@
-//! The format of sorted runs, which is described in `FORMAT.md`.
+//! The format of sorted runs, which `FORMAT.md` describes.
 
 use haul_crc::{crc32c, crc32c_append};
 
@@ -16,24 +16,22 @@ pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 /// The length of the footer.
 pub(crate) const FOOTER_BYTES: usize = 64;
 
-/// The length of the checksum at the start of a block.
+/// The length of the checksum with which a block starts.
 pub(crate) const CHECKSUM_BYTES: usize = 4;
 
 const MAGIC: [u8; 8] = *b"HAUL-RUN";
 const VERSION: u32 = 1;
 
-/// The error of malformed bytes, which no writer produces.
+/// The error for malformed bytes, which no writer produces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// The footer of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) id: u64,
     pub(crate) entries: u64,
     pub(crate) deletions: u64,
     pub(crate) blocks: u32,
-    /// The checksum of the block index.
     pub(crate) index_checksum: u32,
     pub(crate) index_offset: u64,
     pub(crate) index_bytes: u64,
@@ -56,7 +54,7 @@ impl Footer {
         footer
     }
 
-    /// Decodes the footer of a file of `file_bytes` bytes.
+    /// Decodes the footer in a file with `file_bytes` bytes.
     pub(crate) fn decode(
         footer: &[u8; FOOTER_BYTES],
         file_bytes: u64,
@@ -120,8 +118,8 @@ pub(crate) fn push_index_entry(out: &mut Vec<u8>, separator: &[u8], block_bytes:
     out.extend_from_slice(separator);
 }
 
-/// Decodes the entry of the block index at `at` and advances `at`. Returns the separator and the
-/// length of the block.
+/// Decodes the block-index entry at `at` and advances `at`. Returns the block's separator and
+/// length.
 pub(crate) fn decode_index_entry<'a>(
     index: &'a [u8],
     at: &mut usize,
@@ -136,7 +134,7 @@ pub(crate) fn decode_index_entry<'a>(
     Ok((separator, block_bytes))
 }
 
-/// Returns the length of the common prefix of two keys.
+/// Returns the length of two keys' common prefix.
 #[inline]
 pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);

@@ -1,11 +1,11 @@
-//! The merge of several sorted sources, in which newer entries replace older ones.
+//! Merges several sorted sources; newer entries replace older ones.
 
 use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
 use crate::index::runs::source::Source;
 
-/// The treatment of tombstones in a merge.
+/// How a merge treats tombstones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deletions {
     /// Tombstones are part of the result, because sources older than the merged ones may have the
@@ -15,8 +15,8 @@ pub(crate) enum Deletions {
     Drop,
 }
 
-/// The merge of several sources, itself a source. Of several entries with the same key, only the
-/// newest one is delivered.
+/// Merges several sources, and is itself a source. If several entries have the same key, only the
+/// newest is delivered.
 ///
 /// # Source
 /// \[Knuth98\], section 5.4.1: a tree of losers. Advancing compares one key per level of the tree.
@@ -72,7 +72,7 @@ impl<S: Source> Merged<S> {
         Ok(())
     }
 
-    /// Builds the tree below a node and returns the winner of the node.
+    /// Builds the tree below a node and returns the node's winner.
     fn build(&mut self, node: usize) -> usize {
         if node >= self.sources.len() {
             return node - self.sources.len();
@@ -84,7 +84,8 @@ impl<S: Source> Merged<S> {
         winner
     }
 
-    /// Returns `true` if the current entry of one source comes before that of another one.
+    /// Returns `true` if the current entry of source `one` comes before the current entry of source
+    /// `other`.
     #[inline]
     fn is_before(&self, one: usize, other: usize) -> bool {
         match (self.sources[one].key(), self.sources[other].key()) {
@@ -104,7 +105,7 @@ impl<S: Source> Merged<S> {
     fn advance_winner(&mut self) -> Result<()> {
         let mut winner = self.tree[0];
         self.sources[winner].advance()?;
-        // The leaf of a source has the number of the source plus the number of inner nodes.
+        // A source's leaf has the source's number plus the number of inner nodes.
         let mut node = (winner + self.sources.len()) >> 1;
         while node > 0 {
             let loser = self.tree[node];

@@ -1,4 +1,4 @@
-//! Merging of adjacent runs into a new one.
+//! Merges adjacent runs into a new one.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ const READAHEAD_BYTES: usize = 256 << 10;
 /// The number of keys after which a merge calls `pace` even if it wrote nothing.
 const KEYS_PER_CALL: u64 = 1 << 14;
 
-/// The output of a merge.
+/// Where a merge writes its run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output<'a> {
-    /// The name of the file, which must not exist.
+    /// The file's name, which must not exist.
     pub(crate) name: &'a str,
-    /// The identifier of the run.
+    /// The run's ID.
     pub(crate) id: u64,
 }
 

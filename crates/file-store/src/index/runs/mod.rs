@@ -1,15 +1,15 @@
 //! Sorted runs: immutable files of keys, each with a value or a tombstone.
 //!
-//! Runs are the on-disk part of a log-structured merge tree (LSM tree). Entries of newer runs
-//! replace those of older runs. All bytes are checksummed, and all are derived data: the caller
+//! Runs are the on-disk part of a log-structured merge tree (LSM tree). Entries in newer runs
+//! replace entries in older ones. All bytes are checksummed, and all are derived data: the caller
 //! removes a damaged run and rebuilds it from the log.
 //!
 //! # Cost
-//! An open run uses one separator (a prefix of a key) and 12 bytes of memory per block of 16 KiB:
-//! 0.16 bytes per entry with a key of 46 bytes and a value of 40 bytes. Uncompressed, such an entry
-//! has 3.3 bytes in addition to its value and the suffix in which its key differs from the previous
-//! one. A lookup of a key reads one block. A cursor reads each block once, and several blocks with
-//! one read while it advances.
+//! An open run uses one separator (a key's prefix) and 12 bytes of memory per block of 16 KiB: 0.16
+//! bytes per entry with a 46-byte key and a 40-byte value. Uncompressed, such an entry has 3.3
+//! bytes in addition to its value and the suffix in which its key differs from the previous one.
+//! Looking up a key reads one block. A cursor reads each block once, and several blocks with one
+//! read while it advances.
 //!
 //! # Sources
 //! \[ONeil96\] the LSM tree, \[LevelDBTable\] blocks with prefix compression and a block index, RFC

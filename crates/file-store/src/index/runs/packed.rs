@@ -1,4 +1,4 @@
-//! The compressed form of a block in the file.
+//! A block's compressed form in the file.
 //!
 //! # Source
 //! RFC 8878 (zstd): its entropy coding halves random hexadecimal digits, which many keys contain
@@ -15,7 +15,8 @@ use crate::index::runs::format::{
 /// The compression level. Level 3 takes longer and saves 2 % more.
 const LEVEL: i32 = 1;
 
-/// The maximum length of a part of a block. A longer block has a single entry.
+/// The maximum length of a block's part: its keys or its values. A block longer than
+/// [`BLOCK_BYTES`] has a single entry.
 const PART_BYTES_MAX: usize = 16 + max(BLOCK_BYTES, max(KEY_BYTES_MAX, VALUE_BYTES_MAX));
 
 /// The maximum number of decompressors kept for reuse. Each uses about 100 KiB of memory.
@@ -28,7 +29,6 @@ const fn max(one: usize, other: usize) -> usize {
     if one > other { one } else { other }
 }
 
-/// Packs blocks.
 pub(crate) struct Packer {
     /// `None` if it could not be allocated: all blocks are stored uncompressed.
     compressor: Option<Compressor<'static>>,
@@ -40,7 +40,7 @@ impl Packer {
         Self { compressor: Compressor::new(LEVEL).ok(), frame: Vec::new() }
     }
 
-    /// Appends the compressed form of a block.
+    /// Appends a block's compressed form.
     pub(crate) fn pack(&mut self, block: &Block, out: &mut Vec<u8>) {
         for part in [&block.keys, &block.values] {
             let stored = if self.compress(part) { &self.frame } else { part };

@@ -1,4 +1,4 @@
-//! The plan of merges: size-tiered, only runs adjacent in age.
+//! The merge plan: size-tiered, only runs adjacent in age.
 //!
 //! Runs belong to tiers by their size; each tier is four times as large as the tier below. Four
 //! adjacent runs of a tier are merged into a run of the next tier, so that there are at most three
@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-/// The number of runs of a tier that are merged, and the ratio of the sizes of two tiers.
+/// The number of runs in a tier that are merged, and the size ratio of two tiers.
 pub(crate) const FAN_IN: usize = 4;
 
 /// The maximum number of runs in one merge, which bounds its memory.
@@ -21,7 +21,6 @@ const USELESS_SHARE: u64 = 2;
 /// The share of tombstones at which all runs are merged, as a reciprocal.
 const DELETIONS_SHARE: u64 = 4;
 
-/// The size of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunSize {
     /// The number of entries, including tombstones.
@@ -38,9 +37,9 @@ pub(crate) struct RunSize {
 /// - All runs, if half of their entries are replaced or deleted, or a quarter of them are
 ///   tombstones. A merge with the oldest run must drop the tombstones, or the same merge is chosen
 ///   again.
-/// - Otherwise, four or more runs of a tier. A run that is smaller than a newer run belongs to the
-///   tier of this newer run, because it must be merged with it before larger runs. If the result
-///   fills the next tier, the runs of that tier are merged at the same time.
+/// - Otherwise, four or more runs in a tier. A run that is smaller than a newer run belongs to the
+///   newer run's tier, because the two must be merged before larger runs. If the result fills the
+///   next tier, the next tier's runs are merged at the same time.
 pub(crate) fn choose(runs: &[RunSize], live_entries: Option<u64>) -> Option<Range<usize>> {
     if runs.len() <= MERGED_MAX && are_mostly_useless(runs, live_entries) {
         return Some(0..runs.len());
@@ -70,12 +69,12 @@ pub(crate) fn choose(runs: &[RunSize], live_entries: Option<u64>) -> Option<Rang
     None
 }
 
-/// Returns the tier of a run of this length.
+/// Returns the tier for a run with this length.
 fn tier(bytes: u64) -> u32 {
     bytes.max(1).ilog2() / FAN_IN.ilog2()
 }
 
-/// Returns the tier of each run. No tier is less than that of a newer run.
+/// Returns each run's tier. No tier is less than a newer run's tier.
 fn tiers(runs: &[RunSize]) -> Vec<u32> {
     let mut least = 0;
     let run_size = |run: &RunSize| {
@@ -85,7 +84,7 @@ fn tiers(runs: &[RunSize]) -> Vec<u32> {
     runs.iter().map(run_size).collect()
 }
 
-/// Returns `true` if a merge of all runs would remove enough entries.
+/// Returns `true` if merging all runs would remove enough entries.
 fn are_mostly_useless(runs: &[RunSize], live_entries: Option<u64>) -> bool {
     let sum = |count: fn(&RunSize) -> u64| -> u64 { runs.iter().map(count).sum() };
     let entries = sum(|run| run.entries);

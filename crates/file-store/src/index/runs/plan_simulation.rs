@@ -1,5 +1,5 @@
-//! Simulates sequences of new runs and their merges, and checks the number of runs and of rewritten
-//! bytes.
+//! Simulates sequences of new runs and their merges, and checks how many runs there are and how
+//! many bytes are rewritten.
 
 use haul_testing::Random;
 
@@ -34,7 +34,7 @@ impl Simulation {
         let Some(range) = choose(&self.runs, live) else { return false };
         assert!(range.end <= self.runs.len() && range.len() >= 2, "{range:?}");
         assert!(range.len() <= MERGED_MAX, "{range:?}");
-        // The expected number of common keys of two random subsets of the keys.
+        // The expected number of keys that two random subsets have in common.
         let common = |one: u64, other: u64| self.keys.map_or(0, |keys| one * other / keys);
         let union = |one: u64, other: u64| one + other - common(one, other);
         let entries = self.runs[range.clone()].iter().map(|run| run.entries).fold(0, union);

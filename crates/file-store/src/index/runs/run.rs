@@ -21,7 +21,7 @@ pub(crate) struct Run {
     index: BlockIndex,
 }
 
-/// Reusable memory of lookups.
+/// Reusable memory for lookups.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     packed: Vec<u8>,
@@ -71,7 +71,6 @@ impl Run {
         Ok(Self { file, path, info, index })
     }
 
-    /// Returns the properties of the run.
     pub(crate) fn info(&self) -> &RunInfo {
         &self.info
     }

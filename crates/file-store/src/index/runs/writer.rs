@@ -1,4 +1,4 @@
-//! A writer of runs: ascending entries, in a new file.
+//! Writes runs: ascending entries, in a new file.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::index::runs::packed::Packer;
 /// The number of bytes that are buffered for one write.
 pub(crate) const WRITE_BYTES: usize = 512 << 10;
 
-/// The properties of a complete run.
+/// A complete run's properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunInfo {
-    /// The name of the file.
+    /// The file's name.
     pub(crate) name: String,
     /// The ID that the caller chose. A caller that reuses the name of a removed run must choose
     /// another ID, so that stale bytes on the disk are never accepted as the new run.
@@ -27,7 +27,7 @@ pub(crate) struct RunInfo {
     pub(crate) entries: u64,
     /// The number of tombstones.
     pub(crate) deletions: u64,
-    /// The length of the file.
+    /// The file's length, in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct RunWriter {
     id: u64,
     /// Packed blocks that are not yet written.
     buffer: Vec<u8>,
-    /// The offset of the buffer in the file.
+    /// The buffer's offset in the file.
     buffer_offset: u64,
     /// The block that is being filled.
     block: Block,
@@ -59,7 +59,6 @@ pub(crate) struct RunWriter {
 }
 
 impl RunWriter {
-    /// Creates the file.
     pub(crate) fn create(disk: &dyn Disk, name: &str, id: u64) -> Result<Self> {
         Ok(Self {
             file: disk.create(name, Open::default())?,
@@ -82,8 +81,7 @@ impl RunWriter {
     /// Appends an entry; `None` is a tombstone. The key must be greater than the previous one.
     ///
     /// # Errors
-    /// A failed write, which is final; `Invalid` for an entry that exceeds the limits of the
-    /// format.
+    /// A failed write, which is final; `Invalid` for an entry that exceeds the format's limits.
     pub(crate) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         self.check_usable()?;
         if key.is_empty() || key.len() > KEY_BYTES_MAX {

@@ -1,10 +1,10 @@
-//! A page of a listing of uploads, computed from their sorted names.
+//! Computes a page of an upload listing from the uploads' sorted names.
 
 use crate::index::entry::full_key;
 use crate::index::list::{folded_end, successor};
 use crate::index::uploads::{UploadName, Uploads, parse, print};
 
-/// The parameters of a listing of uploads.
+/// The parameters of an upload listing.
 #[derive(Debug, Clone, Default)]
 pub struct ListUploadsRequest<'a> {
     /// Lists only uploads to keys with this prefix.
@@ -20,7 +20,7 @@ pub struct ListUploadsRequest<'a> {
     pub limit: usize,
 }
 
-/// An entry of a listing of uploads.
+/// An entry in an upload listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UploadListEntry {
     /// An upload that is neither completed nor aborted.
@@ -34,8 +34,8 @@ pub enum UploadListEntry {
     Prefix(String),
 }
 
-/// A page of a listing of uploads, in the byte order of the keys, and of the IDs of a key, which is
-/// the order in which the uploads were started.
+/// A page of an upload listing, in the byte order of the keys. A key's uploads are in the order of
+/// their IDs, which is the order in which they were started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UploadListPage {
     /// The entries.
@@ -44,8 +44,8 @@ pub struct UploadListPage {
     pub more: bool,
 }
 
-/// Returns the page of a bucket's uploads that `request` describes. Costs the uploads of the page,
-/// one seek, and one more for each common prefix.
+/// Returns the page of a bucket's uploads that `request` describes. Costs one seek, one more for
+/// each common prefix, and a visit of each upload on the page.
 pub(crate) fn list(
     uploads: &Uploads,
     bucket: &str,
@@ -54,7 +54,7 @@ pub(crate) fn list(
     page(bucket, request, |from| uploads.range(from..).map(|(name, _)| name))
 }
 
-/// Returns a page of the sorted names that `seek` returns, which begin at the given one.
+/// Returns a page from the sorted names that `seek` returns, which start at the given name.
 fn page<'a, I: Iterator<Item = &'a UploadName>>(
     bucket: &str,
     request: &ListUploadsRequest<'_>,
@@ -93,8 +93,8 @@ fn page<'a, I: Iterator<Item = &'a UploadName>>(
 }
 
 impl ListUploadsRequest<'_> {
-    /// Returns the name from which on the listing has uploads. A few of them may precede the
-    /// markers.
+    /// Returns the name from which on the listing reads uploads. The markers may exclude a few
+    /// uploads after it.
     fn first(&self, bucket: &str) -> UploadName {
         match (self.after.filter(|after| *after >= self.prefix), self.after_upload) {
             (None, _) => UploadName::new(bucket, self.prefix, 0),
@@ -109,7 +109,7 @@ impl ListUploadsRequest<'_> {
         }
     }
 
-    /// Returns `true` for an upload that the markers exclude, of those from [`Self::first`] on.
+    /// Returns `true` if the markers exclude an upload at or after [`Self::first`].
     fn is_marker_or_before(&self, key: &str, id: u128) -> bool {
         self.after == Some(key) && self.after_upload.is_some_and(|upload| *print(id) <= *upload)
     }
@@ -128,8 +128,7 @@ mod tests {
 
     const KEYS: [&str; 6] = ["c", "b/y", "a", "b/x", "a", "ä/z"];
 
-    /// Returns uploads of a bucket, which have their positions as IDs, between those of other
-    /// buckets.
+    /// Returns a bucket's uploads, whose IDs are their positions, between other buckets' uploads.
     fn uploads<S: AsRef<str>>(keys: &[S]) -> Uploads {
         let others = ["buckes", "bucket.1", "buckeu"].map(|other| UploadName::new(other, "a", 1));
         let name = |(id, key): (u128, &S)| UploadName::new(BUCKET, key.as_ref(), id);
@@ -137,7 +136,7 @@ mod tests {
         names.map(|name| (name, Upload::default())).collect()
     }
 
-    /// Returns a page, and the number of names that its computation visits.
+    /// Returns a page, and the number of names visited to compute it.
     fn visits(uploads: &Uploads, request: &ListUploadsRequest<'_>) -> (UploadListPage, usize) {
         let visits = Cell::new(0);
         let seek = |from| {
@@ -153,7 +152,7 @@ mod tests {
         visits(&uploads(&KEYS), request).0
     }
 
-    /// Returns the names and the IDs of the entries.
+    /// Returns the entries' names and IDs.
     fn shown(page: UploadListPage) -> Vec<(String, Option<String>)> {
         let shown = |entry| match entry {
             UploadListEntry::Upload { key, id } => (key, Some(id)),

@@ -13,8 +13,8 @@ use crate::index::entry::{Entry, full_key, split_key};
 /// The unfinished uploads of all buckets.
 pub(crate) type Uploads = BTreeMap<UploadName, Upload>;
 
-/// The bucket, the key and the ID of an upload. Names sort in this order, so that the uploads of a
-/// bucket, and those to keys with a prefix, are a range.
+/// An upload's bucket, key and ID. Names sort in this order, so that a bucket's uploads are a
+/// range, and so are the uploads to keys with a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UploadName {
     /// The bucket and the key: one allocation is smaller than two.
@@ -26,7 +26,7 @@ pub(crate) struct UploadName {
 #[derive(Debug, Default)]
 pub(crate) struct Upload {
     pub(crate) started: Version,
-    /// The position of its needle; `None` if that was lost to damage.
+    /// The needle's position; `None` if damage has lost the needle.
     pub(crate) at: Option<Position>,
     pub(crate) parts: BTreeMap<u16, Entry>,
 }
@@ -41,7 +41,6 @@ impl UploadName {
         Self::new(&head.bucket, &head.key, head.upload)
     }
 
-    /// Returns the bucket and the key.
     pub(crate) fn bucket_and_key(&self) -> (&str, &str) {
         split_key(&self.full_key).unwrap_or_default()
     }
@@ -51,7 +50,7 @@ impl UploadName {
     }
 }
 
-/// Returns the uploads of a bucket, in order. Costs a search and these uploads.
+/// Returns a bucket's uploads, in order. Costs one search, and visits only these uploads.
 pub(crate) fn in_bucket<'a>(
     uploads: &'a Uploads,
     bucket: &str,
@@ -61,18 +60,19 @@ pub(crate) fn in_bucket<'a>(
     uploads.range(first..).take_while(move |(name, _)| name.full_key.starts_with(&start))
 }
 
-/// Returns the ID of an upload that starts with the needle of this version. IDs begin with the time,
-/// because S3 lists the uploads to a key in the order of their starts, and after an ID.
+/// Returns the ID for an upload that starts with the needle of this version. IDs begin with the
+/// time, because S3 lists a key's uploads in the order in which they started, and can list those
+/// after an ID.
 pub(crate) fn new_id(started: Version, random: u64) -> u128 {
     u128::from(started.0) << u64::BITS | u128::from(random)
 }
 
-/// Returns an ID as callers see it. The order of the texts is that of the numbers.
+/// Returns an ID as callers see it. The texts sort like the numbers.
 pub(crate) fn print(id: u128) -> String {
     format!("{id:032x}")
 }
 
-/// Parses an ID; `None` if the text is not that of an ID.
+/// Parses an ID; `None` if the text is not an ID as callers see it.
 pub(crate) fn parse(text: &str) -> Option<u128> {
     u128::from_str_radix(text, 16).ok().filter(|id| print(*id) == text)
 }

@@ -1,4 +1,4 @@
-//! The format of the indexes of volumes, which is described in `FORMAT.md`. Pure.
+//! The format of volume indexes, which `FORMAT.md` describes. Pure.
 
 #[cfg(test)]
 mod tests;
@@ -13,17 +13,16 @@ use crate::volume_index::ranges::Ranges;
 /// Blocks start at multiples of a sector, so that a torn or damaged one affects no other.
 pub(crate) const BLOCK_ALIGN: usize = 512;
 
-/// The length of a record without a needle: a watermark of the log.
+/// The length of a record without a needle: a log watermark.
 pub(crate) const WATERMARK_BYTES: u32 = 32;
 
-/// The magic number of a block, which ends with the version of the format.
+/// A block's magic number, which ends with the format version.
 const MAGIC: [u8; 8] = *b"HAUL-IX1";
 const BLOCK_HEADER_BYTES: usize = 48;
 
-/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// The heads of all needles in a range of the volume.
+    /// The heads of all needles in a volume range.
     Heads,
     /// The store was closed: the volume ends at this offset, unless it was continued later.
     Closed,
@@ -66,7 +65,6 @@ pub(crate) struct Block<'a> {
     pub(crate) entries: &'a [u8],
 }
 
-/// A needle in an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexedNeedle {
     pub(crate) at: Position,
@@ -74,7 +72,7 @@ pub(crate) struct IndexedNeedle {
     pub(crate) predecessor: Predecessor,
 }
 
-/// Appends the entry of a needle to those of a block.
+/// Appends a needle's entry to a block's entries.
 pub(crate) fn push_entry(
     entries: &mut Vec<u8>,
     at: Position,
@@ -119,7 +117,7 @@ fn take_predecessor(bytes: &mut &[u8]) -> Option<Predecessor> {
 }
 
 impl Block<'_> {
-    /// Appends the bytes of the block, padded to a whole number of sectors.
+    /// Appends the block's bytes, padded to a whole number of sectors.
     pub(crate) fn encode(&self, volume: VolumeId, out: &mut Vec<u8>) {
         let start = out.len();
         let entry_bytes = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
@@ -137,10 +135,10 @@ impl Block<'_> {
     }
 }
 
-/// The decoded index of a volume.
+/// A volume's decoded index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct VolumeIndex {
-    /// The number of the volume.
+    /// The volume's number.
     pub(crate) volume: u32,
     /// The nonce of the volume it was written for.
     pub(crate) nonce: u64,
@@ -154,16 +152,16 @@ pub(crate) struct VolumeIndex {
     pub(crate) end: Option<u32>,
     /// `true` if the index covers all of a sealed volume, which then need not be read.
     pub(crate) is_complete: bool,
-    /// The end of the prefix of the file whose blocks can be kept, without marks of an end.
+    /// The length of the file's prefix whose blocks can be kept, without end marks.
     pub(crate) kept_bytes: u64,
 }
 
 /// Decodes an index. Damaged blocks are omitted; `None` if all are damaged.
 ///
-/// `nonce` is that of the volume, if known: an index of another use of the file is ignored.
+/// `nonce` is the volume's nonce, if known: an index that belongs to another use of the file is
+/// ignored.
 ///
-/// The needles of blocks that end at or before the offset `skip_before` are counted but not
-/// decoded.
+/// Needles in blocks that end at or before the offset `skip_before` are counted but not decoded.
 pub(crate) fn decode(
     bytes: &[u8],
     volume: u32,
@@ -176,7 +174,7 @@ pub(crate) fn decode(
     while offset < bytes.len() {
         let Some((block, block_bytes)) = decode_block(&bytes[offset..], volume, found.or(nonce))
         else {
-            // An earlier mark of the end of the volume may be obsolete.
+            // An earlier mark of the volume's end may be obsolete.
             (index.end, counted) = (None, None);
             offset += BLOCK_ALIGN;
             continue;
@@ -215,7 +213,7 @@ pub(crate) fn decode(
     Some(index)
 }
 
-/// The offset of the first record of a volume.
+/// The offset of a volume's first record.
 pub(crate) const FIRST_RECORD: u32 = 4096;
 
 struct DecodedBlock<'a> {

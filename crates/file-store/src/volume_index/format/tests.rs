@@ -1,4 +1,4 @@
-//! Tests of the format of volume indexes.
+//! Tests for the format of volume indexes.
 
 use proptest::prelude::*;
 

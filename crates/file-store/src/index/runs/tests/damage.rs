@@ -16,7 +16,7 @@ use crate::index::runs::packed::{Packer, unpack};
 
 fn small_run() -> (Vec<Pair>, Vec<u8>) {
     let mut pairs = store_pairs(40);
-    // Several blocks, one of which has a single entry.
+    // Several blocks; one has a single entry.
     pairs[10].1 = Some(noise(1, 9000));
     pairs[11].1 = Some(vec![2; 20_000]);
     let disk = MemoryDisk::default();

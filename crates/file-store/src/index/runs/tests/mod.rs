@@ -39,7 +39,7 @@ fn run_of(disk: &dyn Disk, name: &str, pairs: &[Pair]) -> Arc<Run> {
     Arc::new(run)
 }
 
-/// Returns the entries of a source from its current position to the end.
+/// Returns a source's entries from its current position to the end.
 fn rest(source: &mut impl Source) -> Result<Vec<Pair>> {
     let mut pairs = Vec::new();
     while let Some(key) = source.key() {
@@ -75,7 +75,7 @@ fn disk_with(name: &str, bytes: &[u8]) -> MemoryDisk {
     disk
 }
 
-/// Returns entries like those of a store: a bucket, a zero byte, a key. Every tenth is a tombstone.
+/// Returns entries as a store has them: a bucket, a zero byte, a key. Every tenth is a tombstone.
 fn store_pairs(count: usize) -> Vec<Pair> {
     let pair = |n: usize| {
         let key = format!("photos\0albums/{:04}/{:016x}.jpeg", n / 50, n * 0x9e37_79b9);
