@@ -1,14 +1,14 @@
-//! Defines the errors of a log, each with the action that the caller should take.
+//! Defines log errors, each with the action that the caller should take.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use haul_disk::error_chain;
 
-/// The result of every operation of a log.
+/// The result of a log operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The error of an operation on a log.
+/// The error of a log operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,17 +20,17 @@ pub enum Error {
         #[source]
         source: Arc<haul_disk::Error>,
     },
-    /// The disk refuses the file of another segment, for another reason than its space. Remove the
-    /// reason, then retry: the record was not appended, and the log still works.
+    /// The disk rejects the file for another segment, for a reason other than space. Remove the
+    /// cause, then retry: the record was not appended, and the log still works.
     #[error("cannot create another segment of the log: {}", error_chain(source))]
     NoSegment {
-        /// The error of the last attempt. A log whose attempts fail repeatedly makes at most one a
+        /// The last attempt's error. A log whose attempts fail repeatedly makes at most one a
         /// second.
         #[source]
         source: Arc<haul_disk::Error>,
     },
     /// An earlier write or sync failed, and the log accepts no more records. Close the log and open
-    /// it again: only recovery can determine which of the unacknowledged records are durable.
+    /// it again: only recovery can determine which unacknowledged records are durable.
     #[error("the log stopped after a failed write or sync: {}", error_chain(source))]
     Latched {
         /// The error of the write or sync.
@@ -43,9 +43,9 @@ pub enum Error {
     Damaged {
         /// The damaged file.
         file: PathBuf,
-        /// The offset of the damaged bytes in the file.
+        /// The damaged bytes' offset in the file.
         offset: u64,
-        /// A description of the check that failed.
+        /// The check that failed.
         what: String,
     },
     /// The file has an unsupported format. Use a version of this program that supports the format,
@@ -61,31 +61,31 @@ pub enum Error {
     /// [`crate::Log::open_read_only`].
     #[error("{} is in use by {holder}", dir.display())]
     InUse {
-        /// The directory of the log.
+        /// The log directory.
         dir: PathBuf,
-        /// A description of the process that holds the lock, with its process id if known.
+        /// The process that holds the lock, with its process id if known.
         holder: String,
     },
     /// Another process removed this segment while the log was read. Call
     /// [`crate::Log::open_read_only`] again.
     #[error("{} was removed by the writer of the log while it was read", file.display())]
     SegmentRemoved {
-        /// The file of the segment, which was removed or reused for another segment.
+        /// The segment's file, which was removed or reused for another segment.
         file: PathBuf,
     },
     /// The payload is longer than a segment can hold, or than 256 MiB: split it, or increase
     /// [`crate::Options::segment_bytes`].
     #[error("a record of {bytes} bytes is longer than the maximum of {bytes_max} bytes")]
     TooLong {
-        /// The length of the payload in bytes.
+        /// The payload length in bytes.
         bytes: u64,
-        /// The maximum length of a payload in bytes.
+        /// The maximum payload length in bytes.
         bytes_max: u64,
     },
     /// An argument or a call is invalid: correct the program.
     #[error("{0}")]
     Invalid(&'static str),
-    /// A system call on a file or directory of the log failed.
+    /// A system call on a log file or directory failed.
     #[error(transparent)]
     Disk(#[from] haul_disk::Error),
 }

@@ -5,11 +5,11 @@
 //! append is acknowledged. [`Log::read`] reads a record by its position with one request. Any
 //! number of readers can read the records in order while other threads append.
 //!
-//! The log is a directory of segment files. All blocks of a segment are allocated and written
-//! before its first record: the log fills a new file with zeros in the background, or recycles the
-//! file of a removed segment. A commit is therefore one write in place and one sync, without a
-//! journal commit of the file system. If batches are so large that a journal commit costs less than
-//! writing their length in zeros, the log only reserves the blocks of a new file.
+//! The log is a directory of segment files. All of a segment's blocks are allocated and written
+//! before its first record: the log fills a new file with zeros in the background, or recycles a
+//! removed segment's file. A commit is therefore one write in place and one sync, without a file
+//! system journal commit. If batches are so large that a journal commit costs less than writing
+//! their length in zeros, the log only reserves a new file's blocks.
 //!
 //! With [`first_segment_bytes`](Options#structfield.first_segment_bytes) the first segment is
 //! short, and each further one twice as long, up to [`Options::segment_bytes`]: a log with few
@@ -58,24 +58,23 @@
 //! - After a crash, opening the log delivers every acknowledged record. It may also deliver
 //!   unacknowledged records, if no earlier record is missing.
 //! - A record whose checksum does not match is never delivered as valid. Opening a log truncates a
-//!   torn tail, the rest of a batch that a crash interrupted, and reports damage before this tail
-//!   with file and offset. Damage to the last batch can be mistaken for a torn tail until the log
-//!   has written a watermark, a record that proves that the batch was durable
-//!   ([`Options::idle_watermark_ms`]).
+//!   torn tail, the rest of an interrupted batch, and reports damage before this tail with file and
+//!   offset. Damage to the last batch can be mistaken for a torn tail until the log has written a
+//!   watermark, a record that proves that the batch was durable ([`Options::idle_watermark_ms`]).
 //! - A failed write or sync is final: every waiting caller and every later append gets the error.
 //!   The log must then be closed and opened again; it continues in another segment.
 //! - If any page of 4 KiB is lost, only the records in this page are lost.
 //! - A segment whose file is missing between others is reported as damage, if segments are removed
 //!   in order ([`Options::removes_in_order`]).
-//! - Stale bytes of a recycled file are never accepted as a record, and neither is a payload that
+//! - Stale bytes in a recycled file are never accepted as a record, and neither is a payload that
 //!   was crafted to look like a record.
 //! - Only one [`Log`] can have a directory open: a second attempt to open it for writing fails, in
 //!   the same process or another one.
 //! - On a full disk, appends with [`Room::Reserve`] (such as deletions) still succeed until the
 //!   segment reserved for them is full. With [`Options::compaction_segments`], appends with
 //!   [`Room::Compaction`] always succeed, provided that the caller then removes the segment from
-//!   which it copied the records. The log uses the file of that segment to refill the reserve
-//!   before it uses the file for other records.
+//!   which it copied the records. The log uses that segment's file to refill the reserve before it
+//!   uses the file for other records.
 //!
 //! # Cost
 //! | | requests |
@@ -93,20 +92,20 @@
 //! | a recycled segment, in the background | three pages written, one sync and one sync of the directory |
 //! | opening | each segment synced and read once bypassing the page cache, except for the parts whose records the caller knows; a few syncs |
 //!
-//! [`Log::read_bytes`] returns the verified bytes of a segment, and [`RebuiltSegment`] rebuilds a
+//! [`Log::read_bytes`] returns a segment's verified bytes, and [`RebuiltSegment`] rebuilds a
 //! segment file from them, for example on another machine.
 //!
-//! The log calls the wakers of futures without holding a lock, so a waker may call the log.
+//! The log calls futures' wakers without holding a lock, so a waker may call the log.
 //!
-//! A lone writer commits in its own thread. Concurrent writers share a batch: one of them writes it,
-//! or, if they are more than three, the commit thread of the log. One system call wakes all of them,
-//! and none of them then waits for a lock. The committing thread first waits until the writers of the
-//! last batch have appended again, for at most half the time in which a short batch is written and
-//! synced. It skips most of these waits if the previous waits brought few records. The log keeps two
-//! append buffers of [`Options::buffer_bytes`] in memory. An append waits while the buffer being
-//! filled has no space for the record. A record longer than a buffer gets a longer one, which is
-//! freed when the record is durable. Readers likewise take the memory of a long record only until
-//! they have read the next one.
+//! A lone writer commits in its own thread. Concurrent writers share a batch: one writer writes it,
+//! or, if they are more than three, the log's commit thread. One system call wakes all of them, and
+//! none then waits for a lock. The committing thread first waits until the last batch's writers
+//! have appended again, for at most half the time in which a short batch is written and synced. It
+//! skips most of these waits if the previous waits brought few records. The log keeps two append
+//! buffers of [`Options::buffer_bytes`] in memory. An append waits while the buffer being filled
+//! has no space for the record. A record longer than a buffer gets a longer one, which is freed
+//! when the record is durable. Readers likewise take the memory for a long record only until they
+//! have read the next one.
 //!
 //! # What it is not
 //! The log has no keys and no transactions over several records. It keeps one or two file

@@ -1,4 +1,4 @@
-//! Defines log sequence numbers, which order the records of a log and locate each record in a file.
+//! Defines log sequence numbers, which order a log's records and locate each record in a file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,26 +6,26 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 
 /// A log sequence number (LSN): the upper 32 bits are the segment number, the lower 32 bits the
-/// offset of the record in the segment's file. Later records have greater LSNs, and the LSN of an
-/// acknowledged record is never reused.
+/// record's offset in the segment's file. Later records have greater LSNs, and an acknowledged
+/// record's LSN is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(pub u64);
 
 impl Position {
-    /// Returns the position of a record with this payload.
+    /// Returns a record's position, given its payload.
     pub(crate) fn of(lsn: Lsn, payload: &[u8]) -> Self {
         Self { lsn, payload_bytes: u32::try_from(payload.len()).unwrap_or(u32::MAX) }
     }
 }
 
 impl Lsn {
-    /// Returns the LSN of the record at `offset` of `segment`.
+    /// Returns the LSN for the record at `offset` in `segment`.
     #[must_use]
     pub const fn new(segment: u32, offset: u32) -> Self {
         Self((segment as u64) << 32 | offset as u64)
     }
 
-    /// Returns the number of the segment.
+    /// Returns the segment number.
     #[must_use]
     pub const fn segment(self) -> u32 {
         (self.0 >> 32) as u32
@@ -57,13 +57,13 @@ impl FromStr for Lsn {
     }
 }
 
-/// The position and length of a record. Because the length is known, [`crate::Log::read`] reads the
+/// A record's position and length. Because the length is known, [`crate::Log::read`] reads the
 /// record with one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The LSN of the record.
+    /// The record's LSN.
     pub lsn: Lsn,
-    /// The length of the record's payload in bytes.
+    /// The payload length in bytes.
     pub payload_bytes: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Formats and parses the file names of a log.
+//! Formats and parses a log's file names.
 
 const SEGMENT: &str = ".segment";
 const UNFINISHED: &str = ".new";
@@ -15,7 +15,7 @@ pub fn segment(number: u32) -> String {
     format!("{number:010}{SEGMENT}")
 }
 
-/// `true` if a file of this name in the directory of a log is a segment.
+/// `true` if a file with this name in a log directory is a segment.
 #[must_use]
 pub fn is_segment(name: &str) -> bool {
     matches!(parse(name), Name::Segment(_))
@@ -26,19 +26,18 @@ pub(crate) fn unfinished(number: u32) -> String {
     format!("{number:010}{SEGMENT}{UNFINISHED}")
 }
 
-/// The number in the file name of the short reserved segment, which is used only on a full disk.
+/// The number in the short reserved segment's file name. This segment is used only on a full disk.
 pub(crate) const RESERVE: u32 = 0;
 
-/// Returns the name of a spare file. A spare file is the file of a removed segment, to be recycled,
-/// or a file created in advance for a full disk. Its content is ignored.
+/// Returns the name of a spare file: a removed segment's file, to be recycled, or a file created in
+/// advance for a full disk. Its content is ignored.
 pub(crate) fn spare(number: u32) -> String {
     format!("{number:010}{SPARE}")
 }
 
-/// A parsed file name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// The file of the segment with this number.
+    /// This segment's file.
     Segment(u32),
     /// The file of a segment whose creation was interrupted. Recovery removes it.
     Unfinished,
@@ -50,7 +49,7 @@ pub(crate) enum Name {
     Other,
 }
 
-/// Parses the name of a file in the directory of a log.
+/// Parses the name of a file in a log directory.
 pub(crate) fn parse(name: &str) -> Name {
     if name == LATCHED {
         return Name::Latched;

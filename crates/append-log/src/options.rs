@@ -1,4 +1,4 @@
-//! Defines and validates the options of a log.
+//! Defines and validates log options.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub enum OnDamage {
     Report,
 }
 
-/// The options of a log. "Behaviour" marks options that change guarantees or limits of the log,
+/// Options of a log. "Behaviour" marks options that change the log's guarantees or limits,
 /// "Performance" options that mainly change its speed and its use of memory and disk.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -27,8 +27,8 @@ pub struct Options {
     /// Behaviour: the time without appends, in milliseconds, after which the log writes a
     /// watermark: a record that proves that the last records were durable. Without a watermark,
     /// damage to the last records looks like a torn tail and is truncated without a report. A
-    /// watermark costs one write and one sync per idle period, on a thread of the log. With 0, the
-    /// log writes watermarks only in [`crate::Log::write_watermark`]. Default: 100.
+    /// watermark costs one write and one sync per idle period, on a log thread. With 0, the log
+    /// writes watermarks only in [`crate::Log::write_watermark`]. Default: 100.
     pub idle_watermark_ms: u32,
     /// Behaviour: the bytes of records with [`crate::Room::Reserve`] that the log still accepts on
     /// a full disk, in a short segment reserved for them. 0 to a quarter of `segment_bytes`; 0
@@ -40,29 +40,31 @@ pub struct Options {
     /// as it has sealed, and at most a third of the disk space available to it. 0 to 16. Default:
     /// 0.
     pub compaction_segments: u32,
-    /// Behaviour: the number of bytes that the log leaves free in the file system when it creates a
-    /// segment for [`crate::Room::Ordinary`] records. Default: 0.
+    /// Behaviour: the free bytes that the log leaves in the file system when it creates a segment
+    /// for [`crate::Room::Ordinary`] records. Default: 0.
     pub free_bytes_min: u64,
     /// Performance: the maximum number of removed segments kept as spare files for recycling, not
     /// counting the segments reserved for compaction. Default: 2.
     pub spare_segments_max: u32,
-    /// Performance: the length of a segment file in bytes, a multiple of 4 KiB. With longer
-    /// segments the log switches segments less often, and recovery reads more. On a nearly full
-    /// disk new segments are shorter, unless segments are reserved for compaction. 1 MiB to 2 GiB.
-    /// Default: 128 MiB.
+    /// Performance: the segment file length in bytes, a multiple of 4 KiB. With longer segments the
+    /// log switches segments less often, and recovery reads more. On a nearly full disk new
+    /// segments are shorter, unless segments are reserved for compaction. 1 MiB to 2 GiB. Default:
+    /// 128 MiB.
     pub segment_bytes: u32,
-    /// Performance: the length of the first segment of a new log in bytes, a multiple of 4 KiB, so
-    /// that a log with few records takes little space. The log increases the length to
-    /// `buffer_bytes` and 8 KiB, so that any record that fits into an append buffer fits into the
-    /// segment. A longer record may need a longer segment, which the log then creates. Each further segment is twice as long as the longest one before, up
-    /// to `segment_bytes`, as long as half of the free space remains unused. The reserved segments
-    /// grow likewise. With `None`, all segments have `segment_bytes`. Default: `None`.
+    /// Performance: the first segment's length in a new log, in bytes, a multiple of 4 KiB, so that
+    /// a log with few records takes little space. The log increases the length to `buffer_bytes`
+    /// and 8 KiB, so that any record that fits into an append buffer fits into the segment. A
+    /// longer record may need a longer segment, which the log then creates. Each further segment is
+    /// twice as long as the longest one before, up to `segment_bytes`, as long as half of the free
+    /// space remains unused. The reserved segments grow likewise. With `None`, all segments have
+    /// `segment_bytes`. Default: `None`.
     pub first_segment_bytes: Option<u32>,
-    /// Performance: the length of each of the two append buffers in bytes, a multiple of 4 KiB. It
-    /// limits the bytes of records that are not yet written. A longer record gets a longer buffer,
-    /// which is freed when the record is durable. If most records are longer than a buffer, set a
-    /// longer one, which is allocated only once. 64 KiB to 256 MiB. A buffer whose length is a multiple of 2 MiB is in huge pages, if the kernel has
-    /// some, and takes at least 2 MiB of memory. Default: 8 MiB.
+    /// Performance: the length of each append buffer in bytes, a multiple of 4 KiB; the log has
+    /// two. It limits the record bytes that are not yet written. A longer record gets a longer
+    /// buffer, which is freed when the record is durable. If most records are longer than a buffer,
+    /// set a longer one, which is allocated only once. 64 KiB to 256 MiB. A buffer whose length is
+    /// a multiple of 2 MiB is in huge pages, if the kernel has some, and takes at least 2 MiB of
+    /// memory. Default: 8 MiB.
     pub buffer_bytes: u32,
     /// Performance: the method by which batches are written and synced. With `None`, opening
     /// measures the methods that the storage supports, for about 200 ms at most, and selects
@@ -77,18 +79,17 @@ pub struct Options {
     /// [`crate::payload_bytes_in_pages`]. Default: `true`.
     pub pads_records: bool,
     /// Behaviour: declares that the caller removes segments only from the oldest on, as
-    /// [`crate::Log::truncate_front`] does. Opening the log then reports a segment as damage if its
-    /// file is missing between those of other segments; [`crate::Log::remove_segment`] refuses all
-    /// but the oldest one. Keep the value for the life of a log: a reader with `true` reports the
-    /// segments that were removed with `false`. Default: `true`.
+    /// [`crate::Log::truncate_front`] does. Opening the log then reports a segment whose file is
+    /// missing between others as damage; [`crate::Log::remove_segment`] rejects all but the oldest
+    /// segment. Keep the value for the log's life: a reader with `true` reports the segments that
+    /// were removed with `false`. Default: `true`.
     pub removes_in_order: bool,
     /// Behaviour: new segments get numbers greater than this one. Set it to the greatest segment
-    /// number that the caller knows of: if the file of that segment is missing and restored later,
-    /// no new segment has its number. Default: 0.
+    /// number that the caller knows of: if that segment's file is missing and restored later, no
+    /// new segment has its number. Default: 0.
     pub numbers_after: u32,
-    /// Performance: the number of threads that read segments when the log is opened. Each thread
-    /// uses up to 40 MiB of memory, and three times the length of the longest record. 1 to 64.
-    /// Default: 2.
+    /// Performance: how many threads read segments when the log is opened. Each thread uses up to
+    /// 40 MiB of memory, and three times the longest record's length. 1 to 64. Default: 2.
     pub recovery_threads: u32,
 }
 
@@ -143,20 +144,20 @@ impl Options {
         Ok(())
     }
 
-    /// Returns the minimum length of a new segment on a nearly full disk: a segment of this length
-    /// can hold any record that fits into an append buffer. The segment for a longer record is longer.
+    /// Returns a new segment's minimum length on a nearly full disk: it can hold any record that
+    /// fits into an append buffer. The segment for a longer record is longer.
     pub(crate) fn segment_bytes_min(&self) -> u32 {
         let needed = self.buffer_bytes.saturating_add(2 * HEADER_BYTES);
         needed.next_multiple_of(HEADER_BYTES).min(self.segment_bytes)
     }
 
-    /// Returns the length of the first segment of a new log.
+    /// Returns the first segment's length in a new log.
     pub(crate) fn first_segment_bytes(&self) -> u32 {
         let first = self.first_segment_bytes.unwrap_or(self.segment_bytes);
         first.max(self.segment_bytes_min()).min(self.segment_bytes)
     }
 
-    /// Returns the file length of the short reserved segment; `None` if the options reserve none.
+    /// Returns the short reserved segment's file length; `None` if the options reserve none.
     pub(crate) fn reserve_segment_bytes(&self) -> Option<u32> {
         let whole = (self.reserve_bytes + 2 * HEADER_BYTES).next_multiple_of(HEADER_BYTES);
         (self.reserve_bytes > 0).then(|| whole.max(3 * HEADER_BYTES))
@@ -169,8 +170,8 @@ impl Options {
         is_on.then(|| Duration::from_millis(self.idle_watermark_ms.into()))
     }
 
-    /// Returns the maximum length of a payload. A record of this length fits, together with a seal,
-    /// into a segment of full length.
+    /// Returns the maximum payload length. A record of this length fits, together with a seal, into
+    /// a segment of full length.
     pub(crate) fn payload_bytes_max(&self) -> u32 {
         let seal = u32::try_from(record_bytes(0)).expect("a seal is a few bytes");
         let overhead = 2 * HEADER_BYTES + 2 * seal + 8;

@@ -1,5 +1,5 @@
 //! Defines the records that [`crate::Log::read`], [`crate::Log::read_hinted`] and
-//! [`crate::Log::read_batch`] return, and the requests of the latter.
+//! [`crate::Log::read_batch`] return, and the requests for the last function.
 
 use crate::format::RECORD_HEADER_BYTES;
 use crate::lsn::{Lsn, Position};
@@ -14,12 +14,11 @@ pub struct Record {
 /// A record that [`crate::Log::read_batch`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordRequest {
-    /// The LSN of the record.
+    /// The record's LSN.
     pub lsn: Lsn,
-    /// The bytes of the payload to read. A longer record is returned as
-    /// [`BatchRecord::Front`].
+    /// The payload bytes to read. A longer record is returned as [`BatchRecord::Front`].
     pub payload_bytes: u32,
-    /// The caller's identifier of the request, which is returned with the record.
+    /// The caller's identifier for the request, which is returned with the record.
     pub tag: u64,
 }
 
@@ -31,33 +30,33 @@ pub enum BatchRecord {
     /// A record that is longer than requested: only the checksum of its header was verified, as by
     /// [`crate::Log::read_front_hinted`].
     Front {
-        /// The position and length of the record.
+        /// The record's position and length.
         at: Position,
-        /// The first bytes of the payload, as many as requested.
+        /// The first payload bytes, as many as requested.
         front: Vec<u8>,
     },
 }
 
 impl Record {
-    /// Wraps the bytes of the verified record at `at`, which begin with the record's header.
+    /// Wraps the bytes of the verified record at `at`, which begin with its header.
     pub(crate) fn new(at: Position, bytes: Vec<u8>) -> Self {
         Self { at, bytes }
     }
 
-    /// Returns the position of the record, with the length that its header declares.
+    /// Returns the record's position, with the length that its header declares.
     #[must_use]
     pub fn position(&self) -> Position {
         self.at
     }
 
-    /// Returns the payload of the record.
+    /// Returns the record's payload.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.bytes[RECORD_HEADER_BYTES..]
     }
 
-    /// Returns the buffer into which the record was read, and the offset of the payload in this
-    /// buffer. Nothing is copied.
+    /// Returns the buffer into which the record was read, and the payload's offset in it. Nothing
+    /// is copied.
     #[must_use]
     pub fn into_bytes(self) -> (Vec<u8>, usize) {
         (self.bytes, RECORD_HEADER_BYTES)

@@ -1,10 +1,10 @@
-//! Defines the trait that receives records while a log is opened, and the report of the recovery.
+//! Defines the trait that receives records while a log is opened, and the recovery report.
 
 use std::path::PathBuf;
 
 use crate::lsn::Position;
 
-/// A receiver of the records that opening a log delivers.
+/// Receives the records that opening a log delivers.
 pub trait Replay {
     /// Returns `true` if the caller knows all records of this segment from another source, such as
     /// an index, so that the segment need not be read. Return `true` only for a segment that was
@@ -48,7 +48,7 @@ pub trait Replay {
         true
     }
 
-    /// Receives a valid record. The records of a segment are delivered in the order of the log.
+    /// Receives a valid record. A segment's records are delivered in log order.
     fn record(&mut self, at: Position, payload: &[u8]);
 
     /// Receives a record whose header is valid and whose payload is damaged. The call that reads
@@ -64,34 +64,35 @@ impl<F: FnMut(Position, &[u8])> Replay for F {
     }
 }
 
-/// The identity and length of a segment.
+/// A segment's identity and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// The segment number.
     pub number: u32,
     /// A random number that changes each time the file is used for a segment again.
     pub nonce: u64,
-    /// `true` if the records are read from storage of this machine, see [`haul_disk::File::is_local`].
+    /// `true` if the records are read from this machine's storage, see
+    /// [`haul_disk::File::is_local`].
     pub is_local: bool,
-    /// The length of the file in bytes.
+    /// The file length in bytes.
     pub bytes: u32,
 }
 
 /// A range of bytes that were durable and are no longer valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The file of the segment.
+    /// The segment's file.
     pub file: PathBuf,
-    /// The offset of the first damaged byte in the file.
+    /// The first damaged byte's offset in the file.
     pub offset: u64,
     /// The offset after the last damaged byte; `u64::MAX` if it is unknown or the whole file is
     /// unusable.
     pub end: u64,
-    /// A description of the check that failed.
+    /// The check that failed.
     pub what: String,
 }
 
-/// The result of the recovery that opening a log executes.
+/// What recovery found while the log was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// The number of data records delivered from segments that were read. Segments known to the
@@ -106,7 +107,7 @@ pub struct Recovered {
     /// The damage found. Always empty with [`crate::OnDamage::Refuse`], which makes opening fail
     /// instead.
     pub damage: Vec<Damage>,
-    /// The damaged segment header pages of which a copy is valid. They affect no record, and do not
-    /// make opening fail with [`crate::OnDamage::Refuse`].
+    /// Damaged segment header pages that have a valid copy. They affect no record, and do not make
+    /// opening fail with [`crate::OnDamage::Refuse`].
     pub header_damage: Vec<Damage>,
 }

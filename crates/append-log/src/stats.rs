@@ -1,33 +1,32 @@
-//! Counts the records and batches of a log, and the time spent on syncs.
+//! Counts a log's records and batches, and the time spent on syncs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The number of buckets of [`Stats::sync_us`], one for each power of two in microseconds.
+/// The number of buckets in [`Stats::sync_us`], one for each power of two in microseconds.
 pub const SYNC_BUCKETS: usize = 32;
 
-/// The counters of a log since it was opened.
+/// A log's counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// The number of records appended.
+    /// Records appended.
     pub records: u64,
-    /// The number of batches written, each with one write and one sync.
+    /// Batches written, each with one write and one sync.
     pub batches: u64,
-    /// The number of syncs of batches, equal to `batches`. Syncs of new segments in the background
-    /// are not counted.
+    /// Batch syncs, equal to `batches`. Background syncs of new segments are not counted.
     pub syncs: u64,
-    /// The number of bytes written in batches, including padding and the synced bytes of a batch's
-    /// first page, which are written again.
+    /// Bytes written in batches, including padding and the synced bytes in a batch's first page,
+    /// which are written again.
     pub written_bytes: u64,
-    /// The total duration of the writes and syncs of batches, in microseconds.
+    /// The total duration of batch writes and syncs, in microseconds.
     pub sync_us_total: u64,
     /// A histogram of the time each batch took to write and sync: element `i` counts the batches
-    /// that took at least `2^(i-1)` and less than `2^i` microseconds. Element 0 counts those below
-    /// one microsecond, and the last element has no upper bound.
+    /// that took at least `2^(i-1)` and less than `2^i` microseconds. Element 0 counts batches
+    /// below one microsecond, and the last element has no upper bound.
     pub sync_us: [u64; SYNC_BUCKETS],
 }
 
-/// The counters that the threads of a log update. Relaxed ordering suffices because no control flow
+/// The counters that a log's threads update. Relaxed ordering suffices because no control flow
 /// depends on them.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {

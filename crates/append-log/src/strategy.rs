@@ -4,7 +4,7 @@ use std::fmt;
 
 use haul_disk::{DirectIo, FileSystem, PAGE_BYTES, Storage};
 
-/// The method by which a batch is written and synced.
+/// How a batch is written and synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncMethod {
     /// A write through the page cache, then `fdatasync`. Readers find the written records in the
@@ -23,10 +23,9 @@ impl SyncMethod {
     pub const ALL: [Self; 3] = [Self::Buffered, Self::Direct, Self::DirectDsync];
 
     /// Returns the best method and the reason for the choice. `medians` contains the methods in
-    /// order of preference, with their median times in microseconds. The best method is the first
-    /// one, unless another one is more than 5 % faster: the first one is usually
-    /// [`Self::Buffered`], which leaves the records in the page cache for readers. `None` if
-    /// `medians` is empty.
+    /// order of preference, with their median times in microseconds. The first method is the best,
+    /// unless another one is more than 5 % faster: the first one is usually [`Self::Buffered`],
+    /// which leaves the records in the page cache for readers. `None` if `medians` is empty.
     #[must_use]
     pub fn best(medians: &[(Self, u64)]) -> Option<(Self, String)> {
         let (first, first_us) = *medians.first()?;
@@ -57,31 +56,31 @@ impl fmt::Display for SyncMethod {
     }
 }
 
-/// The sync methods of a log, by the length of the batches.
+/// A log's sync methods, by batch length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SyncMethods {
     pub(crate) small_batches: SyncMethod,
     pub(crate) large_batches: SyncMethod,
 }
 
-/// The write strategy of a log and the reasons for it, as returned by [`crate::Log::strategy`].
+/// A log's write strategy and the reasons for it, as returned by [`crate::Log::strategy`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteStrategy {
-    /// `true` if the files of new segments are filled with zeros before use, unless batches are so
-    /// large that a journal commit for each of them costs less.
+    /// `true` if new segments' files are filled with zeros before use, unless batches are so large
+    /// that a journal commit for each of them costs less.
     pub prefills: bool,
-    /// `true` if the files of removed segments are reused for new segments.
+    /// `true` if removed segments' files are reused for new segments.
     pub recycles: bool,
     /// The reason for the values of `prefills` and `recycles`.
     pub segments_reason: String,
-    /// The method by which batches are written and synced. If it is [`SyncMethod::Buffered`] and the
-    /// storage supports direct I/O, segments with large batches (288 KiB or more on average) are
-    /// written by [`SyncMethod::Direct`].
+    /// How batches are written and synced. If it is [`SyncMethod::Buffered`] and the storage
+    /// supports direct I/O, segments with large batches (288 KiB or more on average) are written by
+    /// [`SyncMethod::Direct`].
     pub sync_method: SyncMethod,
     /// The reason for the choice of `sync_method`.
     pub sync_reason: String,
-    /// For each measured method, the median time of writing and syncing one page, in microseconds.
-    /// Empty if nothing was measured.
+    /// Each measured method's median time to write and sync one page, in microseconds. Empty if
+    /// nothing was measured.
     pub sync_us: Vec<(SyncMethod, u64)>,
     /// `true` if recovery can read with direct I/O.
     pub(crate) reads_direct: bool,
@@ -104,9 +103,9 @@ impl WriteStrategy {
         if self.reads_direct && self.prefills { &SyncMethod::ALL } else { &[SyncMethod::Buffered] }
     }
 
-    /// Returns the sync methods for small and large batches. Large batches are written directly where
-    /// the storage supports it: for them, a copy into the page cache takes longer than anything that
-    /// the measurement of a single page compares.
+    /// Returns the sync methods for small and large batches. Large batches are written directly
+    /// where the storage supports it: for them, a copy into the page cache takes longer than
+    /// anything that the measurement of a single page compares.
     pub(crate) fn sync_methods(&self) -> SyncMethods {
         let can_be_direct = self.candidates().contains(&SyncMethod::Direct);
         let large_batches = match self.sync_method {

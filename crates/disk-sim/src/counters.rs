@@ -1,28 +1,28 @@
-//! Counts the requests of a drive and sums up their service times.
+//! Counts a drive's requests and sums up their service times.
 
 use serde_json::{Value, json};
 
 use crate::model::Nanos;
 
-/// The components of a service time, in virtual time. Their sum is the service time.
+/// A service time's components, in virtual time. Their sum is the service time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServiceTime {
-    /// The command overhead of the drive's processor.
+    /// The command overhead in the drive's processor.
     pub overhead_ns: Nanos,
-    /// The wait until the arm has finished a background write of the write cache.
+    /// The wait until the arm has finished a background write from the write cache.
     pub waiting_ns: Nanos,
-    /// The time of moving the arm or switching heads.
+    /// The time to move the arm or switch heads.
     pub seek_ns: Nanos,
     /// The rotational latency.
     pub rotation_ns: Nanos,
     /// The time in which the sectors pass under the head.
     pub transfer_ns: Nanos,
-    /// The time of the interface transfer that does not overlap with the other components.
+    /// The interface transfer time that does not overlap with the other components.
     pub interface_ns: Nanos,
 }
 
 impl ServiceTime {
-    /// Returns the sum of the components.
+    /// Returns the components' sum.
     #[must_use]
     pub fn total_ns(&self) -> Nanos {
         self.overhead_ns
@@ -33,7 +33,7 @@ impl ServiceTime {
             + self.interface_ns
     }
 
-    /// Returns the increase of each component since `before`.
+    /// Returns each component's increase since `before`.
     fn since(&self, before: &Self) -> Self {
         Self {
             overhead_ns: self.overhead_ns - before.overhead_ns,
@@ -60,50 +60,49 @@ impl ServiceTime {
     }
 }
 
-/// The counters of a drive since its start.
+/// A drive's counters since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The number of requests served: reads, writes and syncs.
+    /// Requests served: reads, writes and syncs.
     pub requests: u64,
-    /// The number of reads served.
+    /// Reads served.
     pub reads: u64,
-    /// The number of writes served.
+    /// Writes served.
     pub writes: u64,
-    /// The number of syncs (cache flushes) served.
+    /// Syncs (cache flushes) served.
     pub syncs: u64,
-    /// The number of bytes read.
+    /// Bytes read.
     pub bytes_read: u64,
-    /// The number of bytes written.
+    /// Bytes written.
     pub bytes_written: u64,
-    /// The number of reads served without positioning the arm: from the cache or from read-ahead in
-    /// progress.
+    /// Reads served without positioning the arm: from the cache or from read-ahead in progress.
     pub cache_hits: u64,
-    /// The number of writes acknowledged once they were in the volatile write cache.
+    /// Writes acknowledged once they were in the volatile write cache.
     pub cached_writes: u64,
-    /// The number of reads of the medium (the platters), each of a run of sectors.
+    /// Reads from the medium (the platters), each of a run of sectors.
     pub media_reads: u64,
-    /// The number of writes to the medium, each of a run of sectors.
+    /// Writes to the medium, each of a run of sectors.
     pub media_writes: u64,
-    /// The number of seeks to another cylinder.
+    /// Seeks to another cylinder.
     pub seeks: u64,
     /// The total seek distance in cylinders.
     pub seek_cylinders: u64,
-    /// The sum of the distances in sectors from the end of each access to the start of the next.
+    /// The sum of the distances in sectors from each access's end to the next one's start.
     pub seek_sectors: u64,
     /// The maximum number of requests queued or being served.
     pub depth_max: u64,
-    /// The number of power cuts.
+    /// Power cuts.
     pub power_cuts: u64,
-    /// The virtual service time of all requests, by component.
+    /// The virtual service time for all requests, by component.
     pub service: ServiceTime,
-    /// The virtual time of the background writes of the write cache, by component.
+    /// The virtual time for background writes from the write cache, by component.
     pub background: ServiceTime,
     /// The virtual time without a request in which the head read ahead.
     pub read_ahead_ns: Nanos,
 }
 
 impl Counters {
-    /// Returns the total virtual service time of all requests.
+    /// Returns the total virtual service time for all requests.
     #[must_use]
     pub fn service_ns(&self) -> Nanos {
         self.service.total_ns()
@@ -117,8 +116,8 @@ impl Counters {
         self.service_ns() + self.read_ahead_ns
     }
 
-    /// Returns the increase of each counter since `before`; `depth_max` remains the maximum since
-    /// the start.
+    /// Returns each counter's increase since `before`; `depth_max` remains the maximum since the
+    /// start.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -143,7 +142,7 @@ impl Counters {
         }
     }
 
-    /// Returns the content of the file `counters.json`.
+    /// Returns the content for the file `counters.json`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let parts = |parts: &ServiceTime| {

@@ -23,7 +23,7 @@ use crate::queue::{DriveQueue, ServedRead};
 use crate::transport;
 use crate::watchdog::Watchdog;
 
-/// The place where the content of a disk is stored.
+/// Where a disk's content is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backing {
     /// The content is in memory.
@@ -32,26 +32,26 @@ pub enum Backing {
     Dir(PathBuf),
 }
 
-/// Options of a [`SpinningDisk`].
+/// Options for a [`SpinningDisk`].
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The drive model.
     pub parameters: Parameters,
-    /// The size of the disk in bytes, at least 1 MiB, rounded down to 4 KiB. A disk smaller than
-    /// the real drive has fewer tracks, but the same full-stroke seek time.
+    /// The disk size in bytes, at least 1 MiB, rounded down to 4 KiB. A disk smaller than the real
+    /// drive has fewer tracks, but the same full-stroke seek time.
     pub bytes: u64,
-    /// The place where the content is stored.
+    /// Where the content is stored.
     pub backing: Backing,
-    /// The real time per virtual time of the drive, 0 to 1000: 1 is the drive's speed, 0.1 is ten
+    /// The real time per virtual time in the drive, 0 to 1000: 1 is the drive's speed, 0.1 is ten
     /// times faster, and 0 is as fast as possible. The scale does not affect the virtual times in
     /// the counters.
     pub time_scale: f64,
-    /// `true` to send each reply before the time that the model computes, by the overhead of FUSE
-    /// and the loop device, so that a request takes the drive's time in real time. The disk
-    /// measures the overhead at start with reads of 4 KiB, which takes a fifth of a second. A reply
-    /// never precedes its request; at time scale 0 the option has no effect.
+    /// `true` to send each reply earlier than the model computes, by the overhead that FUSE and the
+    /// loop device add, so that a request takes the drive's time in real time. The disk measures
+    /// the overhead at start with 4 KiB reads, which takes a fifth of a second. A reply never
+    /// precedes its request; at time scale 0 the option has no effect.
     pub hides_transport: bool,
-    /// The I/O scheduler of the loop device, such as `none` or `mq-deadline`.
+    /// The loop device's I/O scheduler, such as `none` or `mq-deadline`.
     pub scheduler: String,
 }
 
@@ -74,8 +74,8 @@ impl Options {
 /// A running simulated disk. The disk is removed completely when the value is dropped or its
 /// process ends.
 ///
-/// Threads of this process serve the disk. If the process is killed while one of its threads waits
-/// for the disk, a watchdog process releases the thread within about a second.
+/// Threads in this process serve the disk. If the process is killed while such a thread waits for
+/// the disk, a watchdog process releases the thread within about a second.
 #[derive(Debug)]
 pub struct SpinningDisk {
     device: Option<LoopDevice>,
@@ -85,8 +85,8 @@ pub struct SpinningDisk {
     _watchdog: Watchdog,
 }
 
-/// The request queue of the drive, and the thread that serves the queue. Dropping the value stops
-/// the thread.
+/// The drive's request queue, and the thread that serves the queue. Dropping the value stops the
+/// thread.
 struct DriveThread(Arc<DriveQueue>, Option<JoinHandle<()>>);
 
 impl std::fmt::Debug for DriveThread {
@@ -146,8 +146,8 @@ impl SpinningDisk {
         self.device.as_ref().map_or("", LoopDevice::node)
     }
 
-    /// Returns the path of the control directory. Its file `counters.json` contains the counters;
-    /// the commands `cut SEED` and `on` can be written to its file `control`.
+    /// Returns the control directory's path. Its file `counters.json` contains the counters; the
+    /// commands `cut SEED` and `on` can be written to its file `control`.
     #[must_use]
     pub fn control(&self) -> PathBuf {
         let fd = self.root.as_ref().map_or(-1, |root| root.as_raw_fd());
@@ -157,7 +157,7 @@ impl SpinningDisk {
     /// Creates an empty file system on the disk.
     ///
     /// # Errors
-    /// The error output of `mkfs.<fs>`.
+    /// Fails with the error output from `mkfs.<fs>`.
     pub fn mkfs(&self, fs: &str, mkfs_options: &[&str]) -> Result<(), String> {
         let mkfs = format!("mkfs.{fs}");
         run(Command::new(mkfs).args(mkfs_options).arg(self.device())).map(drop)
@@ -167,14 +167,14 @@ impl SpinningDisk {
     /// directory tree: it is accessible through [`MountedFs::path`].
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     pub fn mount(&self, fs: &str, options: &str) -> Result<MountedFs<'_>, String> {
         let root = mount_detached(fs, self.device(), options)
             .map_err(|errno| format!("cannot mount {fs} of {}: {errno}", self.device()))?;
         Ok(MountedFs::new(root, self.device()))
     }
 
-    /// Returns the counters of the drive.
+    /// Returns the drive's counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.queue.0.counters()
@@ -185,7 +185,7 @@ impl SpinningDisk {
         self.queue.0.record_reads();
     }
 
-    /// Returns the recorded reads in the order of their service, and stops recording.
+    /// Returns the recorded reads in service order, and stops recording.
     #[must_use]
     pub fn take_reads(&self) -> Vec<ServedRead> {
         self.queue.0.take_reads()
@@ -195,23 +195,23 @@ impl SpinningDisk {
     /// them at scale 1.
     ///
     /// # Errors
-    /// The scale is not between 0 and 1000.
+    /// Fails if the scale is not between 0 and 1000.
     pub fn set_time_scale(&self, scale: f64) -> Result<(), String> {
         check_time_scale(scale)?;
         self.queue.0.set_time_scale(scale);
         Ok(())
     }
 
-    /// Drops the kernel's buffers of the device, which contain the metadata of file systems, so
-    /// that the next mount reads the metadata again. Call this while nothing is mounted.
+    /// Drops the kernel's buffers for the device, which contain file system metadata, so that the
+    /// next mount reads the metadata again. Call this while nothing is mounted.
     ///
     /// # Errors
-    /// The error output of `blockdev`.
+    /// Fails with the error output from `blockdev`.
     pub fn drop_buffers(&self) -> Result<(), String> {
         drop_buffers(self.device())
     }
 
-    /// Returns the time by which replies precede the times that the model computes; see
+    /// Returns by how much replies precede the times that the model computes; see
     /// [`Options::hides_transport`].
     #[must_use]
     pub fn transport(&self) -> Duration {
@@ -219,12 +219,12 @@ impl SpinningDisk {
     }
 
     /// Cuts the power. The writes in flight are at risk, and so are the newest writes since the
-    /// last sync, up to the size of the write cache. The seed decides whether each of these writes
+    /// last sync, up to the write cache size. The seed decides whether each of these writes
     /// survives completely, not at all, or in some of its sectors. All requests fail until
     /// [`SpinningDisk::power_on`].
     ///
     /// # Errors
-    /// The backing store cannot be written.
+    /// Fails if the backing store cannot be written.
     pub fn power_cut(&self, seed: u64) -> Result<(), String> {
         cut(&self.queue.0, seed)
     }
@@ -236,11 +236,11 @@ impl SpinningDisk {
         self.queue.0.power_cut_after(requests, seed);
     }
 
-    /// Drops the kernel's buffers of the disk and restores the power.
+    /// Drops the kernel's buffers for the disk and restores the power.
     ///
     /// # Errors
-    /// A file system of the disk is still mounted, or the backing store could not be written when
-    /// the power was cut.
+    /// Fails if a file system on the disk is still mounted, or if the backing store could not be
+    /// written when the power was cut.
     pub fn power_on(&self) -> Result<(), String> {
         power_on(&self.queue.0, self.device())
     }
@@ -269,7 +269,7 @@ fn backing(backing: &Backing, bytes: u64) -> Result<File, String> {
 }
 
 /// Mounts the FUSE file system without attaching it to the directory tree, and serves it from a
-/// thread. The returned channel closes at the end of the session.
+/// thread. The returned channel closes when the session ends.
 fn serve(served: FuseFileSystem) -> Result<(OwnedFd, Receiver<()>, Watchdog), String> {
     let fuse = OpenOptions::new()
         .read(true)
@@ -315,7 +315,7 @@ fn attach(root: &OwnedFd, name: &str) -> Result<LoopDevice, String> {
     LoopDevice::attach(file.map_err(|error| format!("cannot open {path}: {error}"))?)
 }
 
-/// Sets the request queue attributes of the loop device to those of the drive, and its scheduler to
+/// Gives the loop device the drive's request queue attributes, and the scheduler
 /// [`Options::scheduler`].
 fn set_queue(device: &LoopDevice, options: &Options) -> Result<(), String> {
     let cache = match options.parameters.write_cache_bytes {

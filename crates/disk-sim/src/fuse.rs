@@ -48,7 +48,6 @@ impl ControlCommand {
     }
 }
 
-/// The FUSE file system of a disk.
 pub(crate) struct FuseFileSystem {
     pub(crate) queue: Arc<DriveQueue>,
     /// The name of the disk's file.
@@ -58,7 +57,7 @@ pub(crate) struct FuseFileSystem {
 }
 
 impl FuseFileSystem {
-    /// Returns the name, the inode number and the permissions of each file.
+    /// Returns each file's name, inode number and permissions.
     fn files(&self) -> [(&str, INodeNo, u16); 3] {
         [
             (&self.name, DISK_NODE, 0o600),
@@ -95,7 +94,7 @@ impl FuseFileSystem {
         })
     }
 
-    /// Reads a byte range of the disk. The drive reads the whole sectors that contain the range.
+    /// Reads a byte range from the disk. The drive reads the whole sectors that contain the range.
     fn read_disk(&self, offset: u64, size: u32, reply: ReplyData) {
         let end = offset.saturating_add(u64::from(size)).min(self.bytes);
         if offset >= end {
@@ -171,7 +170,7 @@ impl Filesystem for FuseFileSystem {
         }
     }
 
-    /// Accepts the truncation of the control file, which a shell redirection requests.
+    /// Accepts truncating the control file, which a shell redirection requests.
     fn setattr(
         &self,
         _: &Request,

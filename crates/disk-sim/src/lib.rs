@@ -16,7 +16,7 @@
 //! [`SpinningDisk`] exposes a drive as a loop device whose backing file is served through FUSE and
 //! bypasses the page cache. Any file system runs on the device. It counts requests and completes
 //! each one at the time that the model computes, optionally scaled. On command it loses its power
-//! and the content of its volatile write cache.
+//! and its volatile write cache's content.
 //!
 //! # Example
 //! ```
@@ -65,29 +65,29 @@
 //!
 //! # Promises
 //! - Synced data is intact in every state that any kind of [`Device`] may leave. Each kind may
-//!   leave all states that the kinds before it in the order of the enum may leave.
+//!   leave all states that the earlier kinds in the enum may leave.
 //! - The same seed and the same steps give the same states.
-//! - Completion times never decrease, and the components of each service time add up to its total.
-//!   A request that has waited for longer than [`Parameters::patience_ns`] is served next, and no
+//! - Completion times never decrease, and each service time's components add up to its total. A
+//!   request that has waited for longer than [`Parameters::patience_ns`] is served next, and no
 //!   request overtakes a sync.
-//! - After a power cut of a [`SpinningDisk`], each sector holds the last synced content or the
-//!   content of a later write to it, as the seed decides; the sectors of a physical sector
-//!   ([`Parameters::physical_sector_bytes`]) hold that of the same write.
+//! - After a power cut of a [`SpinningDisk`], each sector holds the last synced content or a later
+//!   write's content, as the seed decides; all sectors in a physical sector
+//!   ([`Parameters::physical_sector_bytes`]) hold the same write's content.
 //! - When a [`SpinningDisk`] is dropped, or its process ends, even if it is killed, the kernel
 //!   removes the device and the FUSE file system.
 //!
 //! # Cost
-//! Copies of a [`Medium`] share their pages, so the time to test a crash state is mainly that of
-//! the recovery that the test runs. The model of the drive takes about a microsecond per request,
-//! plus a microsecond for each queued request whenever it chooses the next one. The block device
-//! adds about 0.3 ms of real time and two copies of the bytes per request. It measures this
-//! overhead at start, and compensates for it by replying earlier than the model computes; see
+//! Copies of a [`Medium`] share their pages, so a test spends its time on a crash state mainly in
+//! the recovery that it runs. The drive model takes about a microsecond per request, plus a
+//! microsecond for each queued request whenever it chooses the next one. The block device adds
+//! about 0.3 ms of real time and two copies of the bytes per request. It measures this overhead at
+//! start, and compensates for it by replying earlier than the model computes; see
 //! [`Options::hides_transport`].
 //!
 //! # What it is not
 //! The model is not an exact replica of a drive: some figures are published and the others are
-//! assumed, as the documentation of each parameter set states. `docs/spinning-disk.md` lists the
-//! claims that the model supports.
+//! assumed, as each parameter set's documentation states. `docs/spinning-disk.md` lists the claims
+//! that the model supports.
 //!
 //! # Sources
 //! \[Ruemmler94\], \[Jacobson91\], \[Travelstar7K320\], \[Deskstar7K1000\], \[FuseControl\],

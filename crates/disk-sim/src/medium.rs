@@ -1,5 +1,5 @@
-//! Stores the content of a spinning disk: durable sectors in a file, unsynced writes in memory.
-//! Decides which unsynced writes survive a power cut.
+//! Stores a spinning disk's content: durable sectors in a file, unsynced writes in memory. Decides
+//! which unsynced writes survive a power cut.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -24,14 +24,14 @@ pub(crate) struct Write {
 struct Run {
     /// The sector after the run.
     end: u64,
-    /// The sequence number of the write.
+    /// The write's sequence number.
     number: usize,
 }
 
 /// A file as stable storage, and the unsynced writes in the volatile cache.
 ///
-/// The loss at a power cut is independent of the times of the model: any write in the cache may be
-/// lost, even a write that the model's arm has already written.
+/// The loss at a power cut is independent of the model's times: any write in the cache may be lost,
+/// even a write that the model's arm has already written.
 #[derive(Debug)]
 pub(crate) struct Medium {
     file: File,
@@ -48,8 +48,8 @@ pub(crate) struct Medium {
 }
 
 impl Medium {
-    /// Creates a medium with the length and the content of `file`, a volatile cache of
-    /// `unsynced_bytes_max` bytes, and `physical_sectors` sectors in each physical sector.
+    /// Creates a medium with `file`'s length and content, a volatile cache of `unsynced_bytes_max`
+    /// bytes, and `physical_sectors` sectors in each physical sector.
     pub(crate) fn new(file: File, unsynced_bytes_max: u64, physical_sectors: u64) -> Self {
         Self {
             file,
@@ -62,7 +62,7 @@ impl Medium {
         }
     }
 
-    /// Returns the newest content of a run of sectors.
+    /// Returns the newest content in a run of sectors.
     pub(crate) fn read(&self, sector: u64, sectors: u64) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; to_usize(sectors * SECTOR_BYTES)];
         self.file.read_exact_at(&mut bytes, sector * SECTOR_BYTES)?;
@@ -85,7 +85,7 @@ impl Medium {
         self.newest.range(first..end).map(|(start, run)| (*start, *run))
     }
 
-    /// Adds a run of the newest write, which replaces older runs and parts of them.
+    /// Adds the newest write's run, which replaces older runs and parts of them.
     fn add_newest(&mut self, sector: u64, run: Run) {
         let older: Vec<_> = self.overlapping(sector, run.end).collect();
         for (start, old) in older {
@@ -138,8 +138,8 @@ impl Medium {
     }
 
     /// Cuts the power while the writes `in_flight` are incomplete. The seed decides whether all, no
-    /// or some physical sectors of each unsynced write become durable. The surviving sectors are written in
-    /// the order of the writes.
+    /// or some physical sectors in each unsynced write become durable. The surviving sectors are
+    /// written in write order.
     pub(crate) fn cut(&mut self, seed: u64, in_flight: Vec<Write>) -> io::Result<()> {
         let mut random = Random(seed);
         self.newest.clear();
@@ -165,7 +165,7 @@ impl Medium {
 
 const SECTOR_LENGTH: usize = 512;
 
-/// The minimum length of a write of zeros that is stored as a hole, in bytes.
+/// The minimum length at which a write of zeros is stored as a hole, in bytes.
 const ZEROS_MIN: usize = 64 << 10;
 
 /// Writes to the backing store. A long write of zeros becomes a hole, so that a file of zeros as

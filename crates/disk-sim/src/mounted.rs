@@ -1,4 +1,4 @@
-//! Keeps a file system of a simulated disk mounted until its handle is dropped.
+//! Keeps a simulated disk's file system mounted until its handle is dropped.
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,9 +12,9 @@ use rustix::mount::{MoveMountFlags, move_mount};
 /// The maximum time to wait until the kernel has released the disk.
 pub(crate) const END_MAX: Duration = Duration::from_secs(10);
 
-/// A mounted file system of a [`crate::SpinningDisk`]. Dropping the value unmounts the file system
+/// A mounted file system on a [`crate::SpinningDisk`]. Dropping the value unmounts the file system
 /// and waits up to ten seconds until the kernel has released the device. The kernel does so only
-/// after all files of the file system are closed.
+/// after all files in the file system are closed.
 #[derive(Debug)]
 pub struct MountedFs<'a> {
     root: Option<OwnedFd>,
@@ -40,8 +40,7 @@ impl MountedFs<'_> {
         self.root.as_ref().map_or(-1, |root| root.as_raw_fd())
     }
 
-    /// Returns a path of the root directory of the file system, valid for all processes of this
-    /// user.
+    /// Returns a path to the file system's root directory, valid for all this user's processes.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.fd()).into()
@@ -51,7 +50,7 @@ impl MountedFs<'_> {
     /// unmount it from `dir` before the disk is dropped.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     pub fn attach(&self, dir: &Path) -> Result<(), String> {
         let Some(root) = &self.root else { return Ok(()) };
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
@@ -63,8 +62,8 @@ impl MountedFs<'_> {
 /// Waits until no program and no mounted file system has the device open exclusively, for at most
 /// `most`.
 ///
-/// A child process between fork and exec may share a descriptor for a moment, also one of this
-/// function, so that a device may remain in use after this process has closed it.
+/// A child process between fork and exec may share a descriptor for a moment, also this function's
+/// own, so that a device may remain in use after this process has closed it.
 pub(crate) fn wait_until_free(node: &str, most: Duration) -> std::io::Result<()> {
     let flags = OFlags::EXCL.bits().cast_signed();
     let started = Instant::now();

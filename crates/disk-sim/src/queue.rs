@@ -1,5 +1,5 @@
-//! Queues the requests to a drive. The thread of the drive takes the request that the model
-//! chooses, lets the model compute its completion time, waits until then, and replies.
+//! Queues the requests to a drive. The drive's thread takes the request that the model chooses,
+//! lets the model compute its completion time, waits until then, and replies.
 
 use std::fs::File;
 use std::io;
@@ -12,10 +12,10 @@ use crate::counters::Counters;
 use crate::medium::{Medium, Write};
 use crate::model::{Drive, Kind, Nanos, Parameters, Request};
 
-/// The callback on the completion of a request; it receives the bytes of a read.
+/// The callback for a completed request; it receives the bytes that a read returned.
 pub(crate) type Reply = Box<dyn FnOnce(io::Result<Vec<u8>>) + Send>;
 
-/// The mapping of virtual time to real time.
+/// Maps virtual time to real time.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     began: Instant,
@@ -24,7 +24,7 @@ struct Clock {
 
 impl Clock {
     /// Returns the present virtual time. At scale 0, virtual time advances only with the requests,
-    /// so the present is `free_ns`, the completion time of the last request.
+    /// so the present is `free_ns`, the last request's completion time.
     #[expect(clippy::cast_possible_truncation, reason = "centuries")]
     fn now_ns(&self, free_ns: Nanos) -> Nanos {
         if self.scale <= 0.0 {
@@ -33,8 +33,8 @@ impl Clock {
         (self.began.elapsed().as_nanos() as f64 / self.scale) as Nanos
     }
 
-    /// Returns the real time that corresponds to a virtual time. At scale 0 this is the start of
-    /// the clock, so the drive does not wait.
+    /// Returns the real time that corresponds to a virtual time. At scale 0 this is the clock's
+    /// start, so the drive does not wait.
     fn moment(&self, moment_ns: Nanos) -> Instant {
         self.began + Duration::from_secs_f64(moment_ns as f64 / 1e9 * self.scale)
     }
@@ -67,15 +67,15 @@ struct State {
     depth_max: u64,
     /// The reads served since [`DriveQueue::record_reads`]; `None` if they are not recorded.
     reads: Option<Vec<ServedRead>>,
-    /// The time by which replies precede the times that the model computes: the overhead of FUSE
-    /// and the loop device.
+    /// By how much replies precede the times that the model computes: the overhead that FUSE and
+    /// the loop device add.
     transport: Duration,
     /// If set, the drive replies this time after it has chosen a request, without using the model.
     fixed_latency: Option<Duration>,
     has_power: bool,
-    /// A scheduled power cut: the number of requests to be served before it, and its seed.
+    /// A scheduled power cut: how many requests are served before it, and its seed.
     cut_after: Option<(u64, u64)>,
-    /// The error of writing the backing store at a scheduled power cut, which
+    /// The error from writing the backing store at a scheduled power cut, which
     /// [`DriveQueue::power_on`] returns.
     cut_error: Option<io::Error>,
     is_stopped: bool,
@@ -191,7 +191,7 @@ impl DriveQueue {
         left.into_iter().for_each(|pending| (pending.reply)(Err(Errno::IO.into())));
     }
 
-    /// Changes the time scale. Virtual time continues from the completion time of the last request.
+    /// Changes the time scale. Virtual time continues from the last request's completion time.
     pub(crate) fn set_time_scale(&self, scale: f64) {
         let mut state = self.state.lock();
         let now = Instant::now();
@@ -204,8 +204,8 @@ impl DriveQueue {
         self.state.lock().fixed_latency = after;
     }
 
-    /// Sets the time by which replies precede the times that the model computes. A reply never
-    /// precedes its request.
+    /// Sets by how much replies precede the times that the model computes. A reply never precedes
+    /// its request.
     pub(crate) fn set_transport(&self, transport: Duration) {
         self.state.lock().transport = transport;
     }
@@ -225,12 +225,11 @@ impl DriveQueue {
         Counters { depth_max: state.depth_max, ..*state.drive.counters() }
     }
 
-    /// Starts to record the reads that the drive serves.
     pub(crate) fn record_reads(&self) {
         self.state.lock().reads = Some(Vec::new());
     }
 
-    /// Returns the recorded reads in the order of their service, and stops recording.
+    /// Returns the recorded reads in service order, and stops recording.
     pub(crate) fn take_reads(&self) -> Vec<ServedRead> {
         self.state.lock().reads.take().unwrap_or_default()
     }
@@ -267,7 +266,6 @@ impl DriveQueue {
         self.state.lock().cut_after = Some((requests, seed));
     }
 
-    /// Restores the power.
     pub(crate) fn power_on(&self) -> io::Result<()> {
         let mut state = self.state.lock();
         match state.cut_error.take() {

@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 
 use crate::queue::DriveQueue;
 
-/// The number of measured requests. Each reply is sent after `LATENCY`, which is long enough for
+/// How many requests are measured. Each reply is sent after `LATENCY`, which is long enough for
 /// idle processors to enter a sleep state, as they do during a seek.
 const REQUESTS: usize = 24;
 const LATENCY: Duration = Duration::from_millis(8);
@@ -19,7 +19,7 @@ const BYTES: usize = 4096;
 /// The maximum overhead that is compensated. Longer delays are caused by a busy machine.
 const TRANSPORT_MAX: Duration = Duration::from_millis(1);
 
-/// Returns the median overhead of a 4 KiB read of the device: its time beyond the fixed latency.
+/// Returns the median overhead for a 4 KiB read from the device: its time beyond the fixed latency.
 pub(crate) fn measure(queue: &DriveQueue, node: &str) -> Result<Duration, String> {
     queue.set_fixed_latency(Some(LATENCY));
     let times = read_repeatedly(node);

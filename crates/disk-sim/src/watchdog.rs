@@ -1,9 +1,9 @@
-//! A watchdog process that aborts the FUSE connection of a simulated disk when the thread that
-//! serves it ends.
+//! A watchdog process that aborts a simulated disk's FUSE connection when the thread that serves it
+//! ends.
 //!
-//! Without the watchdog, a process that is killed while one of its threads waits for its own disk
-//! would never end. The waiting thread cannot be interrupted, and it keeps the FUSE descriptor
-//! open, although only closing this descriptor would end the wait.
+//! Without the watchdog, a process that is killed while its thread waits for its own disk would
+//! never end. The waiting thread cannot be interrupted, and it keeps the FUSE descriptor open,
+//! although only closing this descriptor would end the wait.
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -23,8 +23,8 @@ impl Watchdog {
     /// connection of `root`.
     ///
     /// # Source
-    /// \[FuseControl\]: the kernel's directory of FUSE connections, mounted without attaching it to
-    /// the directory tree.
+    /// \[FuseControl\]: the kernel's FUSE connection directory, mounted without attaching it to the
+    /// directory tree.
     pub(crate) fn for_this_thread(root: &OwnedFd) -> Result<Self, String> {
         let connection = fstat(root.as_fd()).map(|stat| minor(stat.st_dev));
         let connection =
@@ -35,7 +35,7 @@ impl Watchdog {
         let abort = OpenOptions::new().write(true).open(&path);
         let abort = abort.map_err(|error| format!("cannot open {path}: {error}"))?;
         let thread = format!("/proc/{}/task/{}", std::process::id(), gettid().as_raw_nonzero());
-        // The standard output of the script is the file `abort` of the connection.
+        // The script's standard output is the connection's file `abort`.
         let script = r#"while [ -d "$1" ]; do sleep 1; done; echo 1"#;
         Command::new("sh")
             .args(["-c", script, "spinning-disk-guard", &thread])

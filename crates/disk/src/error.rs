@@ -1,10 +1,10 @@
-//! The error of this crate: the operation, the path, the range, and the error of the system call.
+//! This crate's error: the operation, the path, the range, and the system call's error.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The result of file operations.
+/// The result of a file operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The operation that failed.
@@ -19,9 +19,9 @@ pub enum Op {
     Read,
     /// Writing bytes.
     Write,
-    /// Reading the status of a file.
+    /// Reading a file's status.
     Status,
-    /// Changing the length of a file.
+    /// Changing a file's length.
     Resize,
     /// Allocating blocks before they are written.
     Allocate,
@@ -47,7 +47,7 @@ pub enum Op {
     Cache,
     /// Reading through an io_uring.
     Ring,
-    /// Mapping the extents of a file.
+    /// Mapping a file's extents.
     Blocks,
 }
 
@@ -86,14 +86,14 @@ pub struct Error {
     pub path: PathBuf,
     /// The offset in the file in bytes, if the operation has one.
     pub offset: Option<u64>,
-    /// The length of the range in bytes, if the operation has one.
+    /// The range length in bytes, if the operation has one.
     pub bytes: Option<u64>,
-    /// The error of the system call.
+    /// The system call's error.
     pub source: io::Error,
 }
 
 impl Error {
-    /// Returns an error of `op` on `path`.
+    /// Returns an error for `op` on `path`.
     pub fn new(op: Op, path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
         Self {
             op,
@@ -140,7 +140,7 @@ impl Error {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
-    /// `true` if a file of that name already exists.
+    /// `true` if a file with that name already exists.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         self.source.kind() == io::ErrorKind::AlreadyExists
@@ -165,8 +165,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// Returns the text of an error and of its sources in one line, the innermost source last. Omits a
-/// source whose text the line already contains, since some errors include the text of their source.
+/// Returns an error's text and its sources' texts in one line, the innermost source last. Omits a
+/// source whose text the line already contains, since some errors include their source's text.
 #[must_use]
 pub fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     append_sources(error.to_string(), error.source())

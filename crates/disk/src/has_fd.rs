@@ -21,7 +21,7 @@ impl HasFd for OwnedFd {
     }
 }
 
-/// Returns the path of an open file, for messages.
+/// Returns an open file's path, for messages.
 pub(crate) fn path_of(file: &(impl HasFd + ?Sized)) -> PathBuf {
     file.fd()
         .and_then(|fd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok())

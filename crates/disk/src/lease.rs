@@ -27,7 +27,7 @@ pub enum LeaseOutcome<'fd> {
     Unsupported,
 }
 
-/// A read lease: the bytes of the file do not change until the lease is dropped.
+/// A read lease: the file's bytes do not change until the lease is dropped.
 ///
 /// A process that opens the file for writing or truncates it blocks until the lease is dropped, at
 /// most for `/proc/sys/fs/lease-break-time` (45 s by default). While such a process waits,
@@ -44,10 +44,10 @@ pub enum LeaseOutcome<'fd> {
 pub struct Lease<'fd>(BorrowedFd<'fd>);
 
 impl<'fd> Lease<'fd> {
-    /// Takes a read lease on the file of `fd`, which must be open for reading only.
+    /// Takes a read lease on the file behind `fd`, which must be open for reading only.
     ///
     /// # Errors
-    /// The errors of `fcntl(2)` that are not a variant of [`LeaseOutcome`].
+    /// Fails if `fcntl(2)` fails, unless a variant of [`LeaseOutcome`] stands for the error.
     pub fn take(fd: BorrowedFd<'fd>) -> Result<LeaseOutcome<'fd>> {
         match set(fd, libc::F_RDLCK) {
             Ok(()) => Ok(LeaseOutcome::Granted(Self(fd))),

@@ -1,10 +1,10 @@
 //! Reads, writes and syncs files on Linux, and identifies the storage below a path.
 //!
 //! # What it is
-//! The lowest layer of the workspace: the traits and functions through which the other crates do
-//! most of their file I/O.
+//! The workspace's lowest layer: the traits and functions through which the other crates do most of
+//! their file I/O.
 //! - [`probe`] identifies the storage below a path and returns its properties as [`Storage`].
-//! - [`Disk`] (names) and [`File`] (bytes) are the two traits of storage code. [`OsDisk`]
+//! - [`Disk`] (names) and [`File`] (bytes) are the two traits that storage code uses. [`OsDisk`]
 //!   implements them with system calls; a test may substitute a simulated disk.
 //! - [`AlignedBuf`] is memory aligned for direct I/O.
 //! - [`fill`] writes zeros to a file ahead of use, so that later writes allocate no blocks.
@@ -13,11 +13,11 @@
 //!   without making them durable.
 //! - [`Pacer`] bounds the number of dirty pages during bulk writes.
 //! - [`Ring`] keeps many reads and writes in flight from one thread.
-//! - [`resident`] counts the pages of a file in the page cache, [`warm`] loads pages into the page
+//! - [`resident`] counts a file's pages in the page cache, [`warm`] loads pages into the page
 //!   cache, and [`evict`] drops them.
 //! - [`DeviceCounters`] count the requests that a device has completed.
-//! - [`first_extent`] and [`extents`] return the physical location of a file; [`same_blocks`]
-//!   compares the locations of two files.
+//! - [`first_extent`] and [`extents`] return a file's physical location; [`same_blocks`] compares
+//!   two files' locations.
 //! - [`KernelFiles`] reads and changes the kernel's writeback settings, and finds the disks below a
 //!   file system. [`DirtyLimits`] are the amounts of dirty memory at which writeback starts and
 //!   writers block.
@@ -46,7 +46,7 @@
 //! ```
 //!
 //! # Promises
-//! - An error names the operation and the path, and carries the error of the system call.
+//! - An error names the operation and the path, and carries the system call's error.
 //! - A name never refers to a file outside the root of its [`Disk`], neither by `..` nor by a
 //!   symbolic link.
 //! - [`File`] retries interrupted reads and writes. A failed or interrupted sync or
@@ -64,7 +64,7 @@
 //! callers do. It needs Linux 5.6 or newer. Newer kernels report more properties to the probe.
 //!
 //! # Sources
-//! The manual pages of the calls, and the kernel's `Documentation/ABI/stable/sysfs-block` and
+//! The calls' manual pages, and the kernel's `Documentation/ABI/stable/sysfs-block` and
 //! `Documentation/block/stat.rst`. On failed syncs: Rebello et al., "Can Applications Recover from
 //! fsync Failures?", ATC '20. Individual items name further sources.
 

@@ -1,15 +1,15 @@
-//! Counts the names of a file.
+//! Counts a file's names.
 
 use rustix::fs::fstat;
 
 use crate::error::{Error, Op, Result};
 use crate::has_fd::{HasFd, path_of};
 
-/// Returns the number of names (hard links) of an open file; 1 on a simulated disk, which has no
-/// links. A file with more than one name must not be written in place by an owner of one name only.
+/// Returns how many names (hard links) an open file has; 1 on a simulated disk, which has no links.
+/// A file with more than one name must not be written in place by the owner of one name only.
 ///
 /// # Errors
-/// The error of the system call.
+/// Returns the system call's error.
 pub fn link_count(file: &(impl HasFd + ?Sized)) -> Result<u64> {
     let Some(fd) = file.fd() else { return Ok(1) };
     let status = fstat(fd).map_err(|errno| Error::new(Op::Status, path_of(file), errno))?;

@@ -1,4 +1,4 @@
-//! Counts, loads and evicts the pages of a file in the page cache.
+//! Counts, loads and evicts a file's pages in the page cache.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -12,10 +12,10 @@ use crate::sys;
 use crate::units::{align_down, align_up};
 
 /// The maximum number of bytes per `POSIX_FADV_WILLNEED`. The kernel silently truncates a longer
-/// request to the readahead size of the device, which is 128 KiB unless configured otherwise.
+/// request to the device's readahead size, which is 128 KiB unless configured otherwise.
 const WARM_STEP_BYTES: u64 = 128 << 10;
 
-/// The cached part of a range of a file, in whole pages.
+/// The cached part of a file range, in whole pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Residency {
     /// The cached bytes, dirty pages included.
@@ -30,7 +30,7 @@ pub struct Residency {
 /// `u64::MAX` means up to the end of the file; bytes past the end are never resident.
 ///
 /// # Errors
-/// `Unsupported` for a simulated file. The kernel may refuse the query for a file that the caller
+/// `Unsupported` for a simulated file. The kernel may reject the query for a file that the caller
 /// neither owns nor may write.
 ///
 /// # Source
@@ -42,8 +42,8 @@ pub fn resident(file: &(impl HasFd + ?Sized), offset: u64, bytes: u64) -> Result
     let page_bytes = rustix::param::page_size() as u64;
     let end = match bytes {
         u64::MAX => align_up(file_bytes(file, fd)?, page_bytes),
-        // The caller passes an exact range, so it knows the length of the file: no `fstat` is
-        // needed. This saves a system call for each of many small files.
+        // The caller passes an exact range, so it knows the file length: no `fstat` is needed. This
+        // saves a system call for each of many small files.
         _ => offset.saturating_add(bytes),
     };
     if end <= offset {

@@ -7,11 +7,11 @@ use std::os::fd::AsFd;
 use crate::sys;
 
 /// Returns the number of bytes written to a TCP socket that the peer's kernel has not acknowledged.
-/// For a Unix socket, returns the bytes of kernel memory occupied by data that the peer has not
+/// For a Unix socket, returns the kernel memory, in bytes, taken by data that the peer has not
 /// read.
 ///
 /// # Errors
-/// The descriptor is not a socket.
+/// Fails if the descriptor is not a socket.
 pub fn send_queue_bytes(socket: &impl AsFd) -> io::Result<u64> {
     sys::send_queue_bytes(socket.as_fd()).map(|bytes| u64::try_from(bytes).unwrap_or(0))
 }

@@ -8,8 +8,7 @@ use std::ptr;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// The system call number of `cachestat` (Linux 6.5), equal on every architecture that Rust
-/// supports.
+/// `cachestat`'s system call number (Linux 6.5), equal on every architecture that Rust supports.
 const SYS_CACHESTAT: libc::c_long = 451;
 
 /// The maximum number of bytes per `mincore` call. The call fills one byte per page, so a call
@@ -35,8 +34,7 @@ pub(crate) struct CachePages {
 
 const _: () = assert!(size_of::<CacheRange>() == 16 && size_of::<CachePages>() == 40);
 
-/// Counts the cached pages of a range of a file. The kernel takes a `bytes` of 0 for "up to the
-/// end".
+/// Counts the cached pages in a file range. The kernel takes a `bytes` of 0 for "up to the end".
 pub(crate) fn cachestat(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<CachePages> {
     let range = CacheRange { offset, bytes };
     let mut pages = CachePages::default();
@@ -54,7 +52,7 @@ pub(crate) fn cachestat(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Resu
     if result == 0 { Ok(pages) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Writes the dirty pages of a range to the device and waits for completion (`sync_file_range`).
+/// Writes a range's dirty pages to the device and waits for completion (`sync_file_range`).
 pub(crate) fn write_out(fd: BorrowedFd<'_>, offset: i64, bytes: i64) -> io::Result<()> {
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
@@ -62,7 +60,7 @@ pub(crate) fn write_out(fd: BorrowedFd<'_>, offset: i64, bytes: i64) -> io::Resu
     sync_file_range(fd, offset, bytes, flags)
 }
 
-/// Starts writing the dirty pages of a range to the device. Waits for nothing except room in the
+/// Starts writing a range's dirty pages to the device. Waits for nothing except room in the
 /// device's queue.
 pub(crate) fn start_write_out(fd: BorrowedFd<'_>, offset: i64, bytes: i64) -> io::Result<()> {
     sync_file_range(fd, offset, bytes, libc::SYNC_FILE_RANGE_WRITE)
@@ -74,7 +72,7 @@ fn sync_file_range(fd: BorrowedFd<'_>, offset: i64, bytes: i64, flags: u32) -> i
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Counts the cached pages of a range that starts on a page boundary, for kernels without
+/// Counts the cached pages in a range that starts on a page boundary, for kernels without
 /// `cachestat`.
 pub(crate) fn mincore(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<u64> {
     let page_bytes = rustix::param::page_size();
@@ -82,7 +80,7 @@ pub(crate) fn mincore(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result
     while at < end {
         let window = usize::try_from((end - at).min(WINDOW_BYTES)).map_err(io::Error::other)?;
         // SAFETY: the kernel picks the address, so no existing mapping is replaced; the mapping is
-        // never read, so concurrent changes of the file are harmless.
+        // never read, so concurrent changes to the file are harmless.
         let map =
             unsafe { mmap(ptr::null_mut(), window, ProtFlags::READ, MapFlags::SHARED, fd, at)? };
         let mut pages = vec![0_u8; window.div_ceil(page_bytes)];
@@ -125,7 +123,7 @@ pub(crate) struct FiemapExtent {
     _reserved_too: [u32; 3],
 }
 
-/// A request for the extents of a file, with space for `N` extents in the answer.
+/// A request for a file's extents, with space for `N` extents in the answer.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fiemap<const N: usize> {
@@ -136,7 +134,7 @@ pub(crate) struct Fiemap<const N: usize> {
 const _: () = assert!(size_of::<FiemapHead>() == 32 && size_of::<FiemapExtent>() == 56);
 const _: () = assert!(size_of::<Fiemap<3>>() == 32 + 3 * 56);
 
-/// The ioctl `FS_IOC_FIEMAP`, whose number encodes the size of the head without extents.
+/// The ioctl `FS_IOC_FIEMAP`, whose number encodes the head's size without extents.
 const FIEMAP: Opcode = opcode::read_write::<FiemapHead>(b'f', 11);
 
 /// The flag `FIEMAP_FLAG_SYNC`: the kernel writes dirty pages before it maps the extents.
@@ -156,7 +154,6 @@ impl<const N: usize> Fiemap<N> {
     }
 }
 
-/// Fetches the extents of a file.
 pub(crate) fn fiemap<const N: usize>(
     fd: BorrowedFd<'_>,
     request: &mut Fiemap<N>,
@@ -176,10 +173,10 @@ pub(crate) fn fcntl(fd: BorrowedFd<'_>, command: i32, argument: i32) -> io::Resu
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Returns the bytes in the send queue of a socket that the peer has not acknowledged (`SIOCOUTQ`).
+/// Returns the bytes in a socket's send queue that the peer has not acknowledged (`SIOCOUTQ`).
 pub(crate) fn send_queue_bytes(fd: BorrowedFd<'_>) -> io::Result<libc::c_int> {
     let mut bytes = 0;
-    // SAFETY: the kernel writes one integer of this size to a live variable, and refuses
+    // SAFETY: the kernel writes one integer of this size to a live variable, and rejects
     // descriptors other than sockets and terminals. The descriptor is open for as long as it is
     // borrowed.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, ptr::from_mut(&mut bytes)) };
@@ -202,8 +199,8 @@ pub(crate) struct DedupeRange {
     pub(crate) _reserved_last: u32,
 }
 
-/// The part of `struct file_dedupe_range` before the destinations. The ioctl number encodes the
-/// size of this part.
+/// The part of `struct file_dedupe_range` before the destinations. The ioctl number encodes its
+/// size.
 #[repr(C)]
 struct DedupeHead([u64; 3]);
 
@@ -212,7 +209,7 @@ const _: () = assert!(size_of::<DedupeHead>() == 24 && size_of::<DedupeRange>() 
 /// The ioctl `FIDEDUPERANGE`.
 const DEDUPE: Opcode = opcode::read_write::<DedupeHead>(0x94, 54);
 
-/// Makes two files share the blocks of a range if the bytes are equal (`FIDEDUPERANGE`).
+/// Makes two files share a range's blocks if the bytes are equal (`FIDEDUPERANGE`).
 pub(crate) fn dedupe(fd: BorrowedFd<'_>, range: &mut DedupeRange) -> io::Result<()> {
     range.count = 1;
     // SAFETY: the ioctl number matches the layout of `range` (sizes asserted above), and the kernel
@@ -222,17 +219,17 @@ pub(crate) fn dedupe(fd: BorrowedFd<'_>, range: &mut DedupeRange) -> io::Result<
     unsafe { ioctl(fd, update) }.map_err(io::Error::from)
 }
 
-/// Returns free memory of the allocator to the system.
+/// Returns the allocator's free memory to the system.
 #[cfg(target_env = "gnu")]
 pub(crate) fn malloc_trim() {
-    // SAFETY: the function takes no memory of the caller, and locks the allocator itself.
+    // SAFETY: the function takes no memory from the caller, and locks the allocator itself.
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Sets the size from which the allocator maps memory, and its number of arenas.
+/// Sets the size at or above which the allocator maps memory, and how many arenas it uses.
 #[cfg(target_env = "gnu")]
 pub(crate) fn set_malloc_options(mmap_threshold_bytes: i32, arenas_max: i32) {
-    // SAFETY: the function takes no memory of the caller, and locks the allocator itself.
+    // SAFETY: the function takes no memory from the caller, and locks the allocator itself.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, mmap_threshold_bytes) };
     // SAFETY: as above.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas_max) };
@@ -256,7 +253,7 @@ mod tests {
         {
             assert_eq!(mincore(file.as_fd(), offset, bytes).unwrap(), pages);
             match cachestat(file.as_fd(), offset, bytes) {
-                // `cachestat` takes a length of zero for "up to the end".
+                // `cachestat` takes a zero length for "up to the end".
                 Ok(stat) => assert_eq!(stat.resident, if bytes == 0 { 1 } else { pages }),
                 Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOSYS)),
             }

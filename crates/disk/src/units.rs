@@ -1,10 +1,10 @@
 //! Defines the page size that all crates use, and rounds numbers to multiples of a power of two.
 
-/// The unit of direct writes, of the page cache and of all on-disk formats of this workspace, in
+/// The unit for direct writes, for the page cache and for all on-disk formats in this workspace, in
 /// bytes (4 KiB).
 ///
 /// Some devices need a larger unit; see [`crate::Storage::write_unit_bytes`]. Only devices with
-/// physical blocks of 512 bytes accept smaller writes without a read-modify-write.
+/// 512-byte physical blocks accept smaller writes without a read-modify-write.
 pub const PAGE_BYTES: usize = 4096;
 
 /// Rounds `value` down to a multiple of `unit`, which must be a power of two.

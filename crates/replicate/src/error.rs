@@ -1,12 +1,12 @@
-//! The errors of a replica, each with the action that the caller should take.
+//! A replica's errors, each with the action that the caller should take.
 
 use haul_append_log::Lsn;
 use haul_disk::error_chain;
 
-/// The result of every operation of a replica.
+/// The result of a replica operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The error of an operation of a replica.
+/// The error of a replica operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,11 +14,11 @@ pub enum Error {
     /// address, the credentials and the network; shipping retries by itself.
     #[error("cannot {what} {name} in the remote store: {}", error_chain(source))]
     Remote {
-        /// The action.
+        /// The action that failed.
         what: &'static str,
-        /// The name of the object.
+        /// The object's name.
         name: String,
-        /// The error of the request.
+        /// The request's error.
         #[source]
         source: Box<object_store::Error>,
     },
@@ -27,11 +27,11 @@ pub enum Error {
     /// serve again.
     #[error("another process took over the copy ({what}); this one must not continue")]
     Fenced {
-        /// A description of the manifest that was found.
+        /// The manifest that was found.
         what: String,
     },
-    /// The remote store holds a copy of another log. Use an empty prefix, or restore this copy into
-    /// an empty directory.
+    /// The remote store holds another log's copy. Use an empty prefix, or restore this copy into an
+    /// empty directory.
     #[error("the remote store holds a copy that is not of this log: {what}")]
     NotThisLog {
         /// The difference that was found.
@@ -40,29 +40,29 @@ pub enum Error {
     /// The remote store holds no copy. Check the address and the prefix.
     #[error("the remote store holds no copy: there is no object {name}")]
     NoCopy {
-        /// The name of the manifest.
+        /// The manifest's name.
         name: String,
     },
-    /// No state of the copy at or before the time is kept. Choose a later time.
+    /// The copy has no kept state from this time or before. Choose a later time.
     #[error(
         "the copy has no state of that time or before; the oldest one is of {oldest_ms} ms since 1970"
     )]
     NotKept {
-        /// The time of the oldest state that is kept, in milliseconds since 1970.
+        /// The oldest kept state's time, in milliseconds since 1970.
         oldest_ms: u64,
     },
-    /// An object of the copy differs from what was stored, or is missing.
+    /// An object in the copy differs from what was stored, or is missing.
     #[error("damaged object {name} in the remote store: {what}")]
     Damaged {
-        /// The name of the object.
+        /// The object's name.
         name: String,
-        /// A description of the check that failed.
+        /// The check that failed.
         what: String,
     },
     /// The copy was stopped before it contained the log up to this point.
     #[error("shipping stopped before the copy contained the log up to {end}")]
     Stopped {
-        /// The end of the log that a caller waited for.
+        /// The log position that a caller waited for.
         end: Lsn,
     },
     /// An argument is invalid: correct the call.

@@ -1,4 +1,4 @@
-//! The lease of a copy: the owner acknowledges only as long as no other process may take over.
+//! A copy's lease: the owner acknowledges only while no other process may take over.
 //!
 //! The lease follows \[Gray89\]: only differences of monotonic clocks count, so that a wrong or
 //! stepped wall clock does no harm. The owner counts from before it sends a request, a standby from
@@ -17,7 +17,7 @@ pub(crate) trait Clock: fmt::Debug + Send + Sync {
     fn now(&self) -> Duration;
 }
 
-/// The clock of the machine. It also advances while the machine is suspended.
+/// The machine's clock. It also advances while the machine is suspended.
 #[derive(Debug)]
 pub(crate) struct SystemClock;
 
@@ -32,16 +32,16 @@ impl Clock for SystemClock {
 /// The shortest lease. A renewal has a third of it for its request.
 pub(crate) const LEASE_MIN: Duration = Duration::from_millis(100);
 
-/// The longest lease.
 pub(crate) const LEASE_MAX: Duration = Duration::from_hours(1);
 
-/// Returns the time that a standby waits in addition to the lease. It covers different rates of the
-/// two clocks, and the time between the owner's last check of its lease and its acknowledgement.
+/// Returns the time that a standby waits in addition to the lease. It covers the two clocks'
+/// different rates, and the time between the owner's last check of its lease and its
+/// acknowledgement.
 pub(crate) fn margin(lease: Duration) -> Duration {
     (lease / 10).max(Duration::from_millis(50))
 }
 
-/// The lease of the owner.
+/// The owner's lease.
 #[derive(Debug)]
 pub(crate) struct Lease {
     length: Duration,
@@ -57,12 +57,11 @@ impl Lease {
         Self { length, clock, until_ns: AtomicU64::new(0) }
     }
 
-    /// Returns the length of the lease.
     pub(crate) fn length(&self) -> Duration {
         self.length
     }
 
-    /// Returns the time of its clock.
+    /// Returns the time by the lease's clock.
     pub(crate) fn now(&self) -> Duration {
         self.clock.now()
     }
@@ -83,7 +82,7 @@ impl Lease {
     /// Checks that the lease is held.
     ///
     /// # Errors
-    /// A text if it has run out: another process may have taken over the copy.
+    /// A text if the lease has run out: another process may have taken over the copy.
     pub(crate) fn check(&self) -> Result<(), String> {
         if !self.remaining().is_zero() {
             return Ok(());
@@ -98,21 +97,20 @@ impl Lease {
     }
 }
 
-/// The lease of another process, as far as a standby knows it.
+/// Another process's lease, as far as a standby knows it.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// The newest version, and the time after the first response that had it.
     observed: Option<(Version, Duration)>,
 }
 
-/// A version of the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
-    /// The number of times that the manifest was replaced.
+    /// How many times the manifest was replaced.
     pub(crate) generation: u64,
-    /// The session of its owner.
+    /// The owner's session.
     pub(crate) session: u128,
-    /// The lease that its owner has.
+    /// The lease that the owner has.
     pub(crate) lease: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! A log, or the log of a file store, copied continuously to a remote object store.
+//! A log, or a file store's log, copied continuously to a remote object store.
 //!
 //! # What it is
 //! A thread follows an append log and uploads its durable bytes as immutable chunks. One object,
@@ -45,15 +45,15 @@
 //! ```
 //!
 //! # Promises
-//! - The copy is always the state of the log at one time: all records before its end, in order.
+//! - The copy is always the log's state at one time: all records before its end, in order.
 //! - When [`Replica::wait`] returns `Ok`, the records survive the loss of the machine.
-//! - Of two processes that claim a copy, at most one can extend it. The other one gets
+//! - If two processes claim a copy, at most one can extend it. The other one gets
 //!   [`Error::Fenced`].
 //! - A damaged record is never copied. Every chunk has a checksum, which is verified when it is
 //!   restored.
 //! - With a lease ([`Options::lease`]), a store acknowledges nothing while another process may own
 //!   the copy, and a [`Standby`] takes over when the lease has run out.
-//! - A [`CopyReader`] opens states of a file store one after the other, for reading only, while its
+//! - A [`CopyReader`] opens a file store's states one after the other, for reading only, while its
 //!   owner extends the copy.
 //! - While the remote store does not answer, the log works on, and shipping retries. Nothing is
 //!   removed from the log because of the copy.

@@ -1,29 +1,29 @@
-//! The names of the objects of a copy, relative to its prefix.
+//! The names of a copy's objects, relative to its prefix.
 
 use crate::manifest::{Chunk, HistoryEntry, IndexFile, SegmentCopy};
 
-/// The name of the manifest, the only object that is replaced.
+/// The manifest's name, the only object that is replaced.
 pub(crate) const MANIFEST: &str = "manifest";
 
-/// The folder of the chunks.
+/// The chunk folder.
 pub(crate) const LOG: &str = "log/";
 
-/// The folder of the files of the index.
+/// The index file folder.
 pub(crate) const INDEX: &str = "index/";
 
-/// The folder of the files of big objects.
+/// The big-object file folder.
 pub(crate) const FILES: &str = "files/";
 
-/// The folder of the manifests that are kept.
+/// The folder for kept manifests.
 pub(crate) const HISTORY: &str = "history/";
 
-/// The local directory of the volumes of a store.
+/// The store's local volume directory.
 pub(crate) const VOLUMES: &str = "volumes";
 
-/// The local directory of the files of big objects.
+/// The local directory for big-object files.
 pub(crate) const BIG_FILES: &str = "objects";
 
-/// The local directory of the files of the index.
+/// The local directory for index files.
 pub(crate) const INDEX_FILES: &str = "index";
 
 /// The local name of a file that is being fetched.
@@ -37,30 +37,29 @@ pub(crate) fn chunk(segment: &SegmentCopy, chunk: &Chunk) -> String {
     format!("{LOG}{number:010}-{nonce:016x}/{from:08x}-{to:08x}-{epoch}")
 }
 
-/// Returns the name of the file of a big object, whose identifier is never used again.
+/// Returns the name of a big object's file. Its identifier is never used again.
 pub(crate) fn file(name: &str) -> String {
     format!("{FILES}{name}")
 }
 
-/// Returns the name of a file of the index.
 pub(crate) fn index_file(file: &IndexFile) -> String {
     format!("{INDEX}{}-{:08x}-{}", file.name.replace('/', "-"), file.checksum, file.epoch)
 }
 
-/// Returns the name of a manifest that is kept. Writers of different epochs never use the same name.
+/// Returns a kept manifest's name. Writers of different epochs never use the same name.
 pub(crate) fn history(entry: &HistoryEntry) -> String {
     format!("{HISTORY}{:010}-{}", entry.generation, entry.epoch)
 }
 
-/// `true` if [`history`] returns names of this form.
+/// `true` if [`history`] returns names with this form.
 pub(crate) fn is_history(name: &str) -> bool {
     name.strip_prefix(HISTORY).and_then(|rest| rest.split_once('-')).is_some_and(
         |(generation, epoch)| is_decimal(generation) && generation.len() >= 10 && is_decimal(epoch),
     )
 }
 
-/// `true` if [`chunk`] returns names of this form. Another copy may have a prefix below that of this
-/// one, so the name of every listed object is checked.
+/// `true` if [`chunk`] returns names with this form. Another copy's prefix may lie below this
+/// copy's prefix, so the name of every listed object is checked.
 pub(crate) fn is_chunk(name: &str) -> bool {
     let Some((segment, range)) = name.strip_prefix(LOG).and_then(|rest| rest.split_once('/'))
     else {
@@ -75,14 +74,14 @@ pub(crate) fn is_chunk(name: &str) -> bool {
     is_segment && is_range
 }
 
-/// `true` if [`index_file`] returns names of this form.
+/// `true` if [`index_file`] returns names with this form.
 pub(crate) fn is_index_file(name: &str) -> bool {
     let parts = name.strip_prefix(INDEX).map(|rest| rest.split('-').collect::<Vec<_>>());
     matches!(parts.as_deref(), Some(["index", file, checksum, epoch])
         if !file.contains('/') && is_hex(checksum, 8) && is_decimal(epoch))
 }
 
-/// `true` if [`file`] returns names of this form.
+/// `true` if [`file`] returns names with this form.
 pub(crate) fn is_file(name: &str) -> bool {
     name.strip_prefix(FILES)
         .and_then(|rest| rest.strip_prefix("objects/"))

@@ -1,45 +1,45 @@
-//! The options of a replica.
+//! A replica's options.
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::lease::{LEASE_MAX, LEASE_MIN};
 
-/// The maximum number of states that are kept.
+/// The maximum number of kept states.
 const STATES_MAX: u32 = 10_000;
 
-/// Options of a replica. The defaults suit an object store that bills requests.
+/// Options for a replica. The defaults suit an object store that bills requests.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Behaviour: the longest time for which a durable record waits to be shipped while the remote
-    /// store answers; 1 s. If the machine is lost, acknowledged records of about this time are
+    /// store answers; 1 s. If the machine is lost, the records acknowledged in about this time are
     /// lost, unless the caller waits for the copy.
     pub interval: Duration,
     /// Performance: the length in bytes at which a chunk is complete. 64 KiB to 256 MiB; 8 MiB.
     pub chunk_bytes: usize,
-    /// Performance: the greatest number of bytes that the manifest itself holds. As long as the
-    /// newest records fit in there, shipping them takes one request instead of two. They also become
-    /// a chunk after earlier manifests have sent so many bytes of them, which one more request is
-    /// worth. At most `chunk_bytes`; 512 KiB.
+    /// Performance: the maximum number of bytes that the manifest itself holds. As long as the
+    /// newest records fit in there, shipping them takes one request instead of two. They also
+    /// become a chunk once earlier manifests together have sent this many bytes of them, which is
+    /// worth one more request. At most `chunk_bytes`; 512 KiB.
     pub tail_bytes_max: usize,
-    /// Performance: the shortest time between two copies of the checkpoint of the index, unless a
-    /// checkpoint becomes unusable; 60 s. A checkpoint makes a restored store open faster.
+    /// Performance: the shortest time between two shipped index checkpoints, unless a checkpoint
+    /// becomes unusable; 60 s. A checkpoint makes a restored store open faster.
     pub checkpoint_every: Duration,
-    /// Behaviour: the time for which states of the copy are kept, so that it can be restored as it was
-    /// at any of these times; zero, the default, for the newest state only. Objects that only
-    /// such states need are deleted later, so the copy takes more space.
+    /// Behaviour: the time for which the copy's states are kept, so that it can be restored as it
+    /// was at any of these times; zero, the default, for the newest state only. Objects that only
+    /// kept states need are deleted later, so the copy takes more space.
     pub keep: Duration,
-    /// Behaviour: the shortest time between two states that are kept; 5 minutes. `keep` may be at
-    /// most 10,000 times as long, because the manifest lists all of them.
+    /// Behaviour: the shortest time between two kept states; 5 minutes. `keep` may be at most
+    /// 10,000 times as long, because the manifest lists all of them.
     pub keep_every: Duration,
-    /// Behaviour: the time after which objects are deleted that neither the newest state nor a state
-    /// that is kept needs; 1 minute. It must be longer than a reader of the copy needs to notice the
-    /// newest state. After a restart it begins again.
+    /// Behaviour: the time after which an object that neither the newest state nor a kept state
+    /// needs is deleted; 1 minute. It must be longer than a reader takes to notice the newest
+    /// state. After a restart it begins again.
     pub delete_after: Duration,
-    /// Behaviour: the time within which this process promises to replace the manifest again, so that
-    /// a standby may take over when it does not; none by default. When the lease has run out, the
-    /// store acknowledges no change until it is renewed. It is renewed three times within the lease,
-    /// which costs one request each, also for an idle log. 100 ms to an hour.
+    /// Behaviour: the time within which this process promises to replace the manifest again, so
+    /// that a standby may take over when it does not; none by default. When the lease has run out,
+    /// the store acknowledges no change until it is renewed. It is renewed three times within the
+    /// lease, which costs one request each, also for an idle log. 100 ms to an hour.
     pub lease: Option<Duration>,
 }
 

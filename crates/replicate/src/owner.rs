@@ -14,8 +14,8 @@ use crate::manifest::object::ManifestObject;
 /// The shortest pause after a failed renewal.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 
-/// The manifest of a copy that this process owns. Dropping it ends the thread, after which the lease
-/// runs out.
+/// The manifest of a copy that this process owns. Dropping it ends the thread, after which the
+/// lease runs out.
 #[derive(Debug)]
 pub(crate) struct OwnedManifest {
     pub(crate) shared: Arc<Shared>,
@@ -32,8 +32,7 @@ pub(crate) struct Shared {
 
 impl OwnedManifest {
     /// Returns a manifest that this process has replaced by one with its session. With a lease, a
-    /// thread renews it. The thread passes each error to `on_error`, and ends after one that is
-    /// final.
+    /// thread renews it. The thread passes each error to `on_error`, and ends after a final one.
     pub(crate) fn new(
         object: ManifestObject,
         lease: Option<Arc<Lease>>,

@@ -1,4 +1,4 @@
-//! The end of the copy, for which other threads wait.
+//! The copy's end, for which other threads wait.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::lease::{Clock, Lease};
 use crate::remote::Remote;
 
-/// The end of the log in the copy, shared by the shipping thread and the threads that wait for it.
+/// Where the log ends in the copy, shared by the shipping thread and the threads that wait for it.
 ///
-/// As [`Replication`] of a file store, it makes each call that changes the store wait for the copy.
+/// As a file store's [`Replication`], it makes each call that changes the store wait for the copy.
 #[derive(Debug)]
 pub struct Progress {
     acknowledge: Acknowledge,
@@ -39,7 +39,7 @@ struct State {
     behind_since: Option<Instant>,
     /// The remote store, for its counters.
     remote: Option<Remote>,
-    /// `true` while the lease of an earlier owner may not have run out.
+    /// `true` while an earlier owner's lease may not have run out.
     is_waiting: bool,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Refusal<'_> {
     }
 }
 
-/// The place at which a change must be durable before the store acknowledges it.
+/// Where a change must be durable before the store acknowledges it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Acknowledge {
     /// The local log. The store only stops to acknowledge when another process owns the copy.
@@ -63,14 +63,14 @@ enum Acknowledge {
 }
 
 impl Progress {
-    /// Returns the progress of a replica for whose copy a store waits, for at most `timeout` each
+    /// Returns the progress for a replica whose copy a store waits for, for at most `timeout` each
     /// time.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
         Self::with(Acknowledge::Remote(timeout))
     }
 
-    /// Returns the progress of a replica for whose copy a store does not wait. The store refuses
+    /// Returns the progress for a replica whose copy a store does not wait for. The store rejects
     /// changes once another process owns the copy.
     #[must_use]
     pub fn without_waiting() -> Self {
@@ -96,24 +96,23 @@ impl Progress {
         }
     }
 
-    /// Refuses to acknowledge until the result is dropped, because the lease of an earlier owner may
-    /// not have run out. Without a lease of this process, nothing was promised.
+    /// Refuses to acknowledge until the result is dropped, because an earlier owner's lease may not
+    /// have run out. If this process has no lease, nothing was promised.
     pub(crate) fn refuse_until_dropped(&self) -> Refusal<'_> {
         self.state.lock().is_waiting = self.lease().is_some();
         Refusal(self)
     }
 
-    /// Returns the reason why shipping has ended.
     pub(crate) fn stopped(&self) -> Option<String> {
         self.state.lock().stopped.clone()
     }
 
-    /// Returns the lease of the copy, if the owner promises one.
+    /// Returns the copy's lease, if the owner promises one.
     pub(crate) fn lease(&self) -> Option<&Arc<Lease>> {
         self.lease.get()
     }
 
-    /// Records a failed attempt. One that is final ends shipping.
+    /// Records a failed attempt. A final failure ends shipping.
     pub(crate) fn note_failure(&self, error: &Error) {
         self.note_error(error);
         if error.is_final() {
@@ -124,7 +123,7 @@ impl Progress {
     /// Waits until the copy contains the log before `end`, for at most `timeout`.
     ///
     /// # Errors
-    /// A text if shipping has ended, or if the time is over; it has the last error.
+    /// A text if shipping has ended, or if the time is over; it contains the last error.
     pub fn wait_for(&self, end: Lsn, timeout: Duration) -> std::result::Result<(), String> {
         let deadline = Instant::now().checked_add(timeout);
         let mut state = self.state.lock();
@@ -149,8 +148,8 @@ impl Progress {
         Ok(())
     }
 
-    /// Publishes the end of the copy, and wakes the threads that waited for it. `is_behind` if the
-    /// log has further durable records by now.
+    /// Publishes the copy's end, and wakes the threads that waited for it. `is_behind` is `true` if
+    /// the log has further durable records by now.
     pub(crate) fn advance(&self, shipped: Lsn, is_behind: bool) {
         let mut state = self.state.lock();
         state.shipped = shipped;
@@ -175,7 +174,6 @@ impl Progress {
         self.state.lock().behind_since.get_or_insert_with(Instant::now);
     }
 
-    /// Records a failed attempt.
     pub(crate) fn note_error(&self, error: &Error) {
         self.state.lock().last_error = Some(haul_disk::error_chain(error).to_string());
     }

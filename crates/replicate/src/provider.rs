@@ -1,4 +1,4 @@
-//! The clients of the object stores of different providers.
+//! The clients for different providers' object stores.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,8 +50,8 @@ pub(crate) fn build(
     Ok((store, prefix))
 }
 
-/// `true` if no option names an endpoint without TLS. TLS detects changed bytes, so S3 requests need
-/// no SHA-256 of them.
+/// `true` if no option names an endpoint without TLS. TLS detects changed bytes, so S3 requests
+/// need no SHA-256 over them.
 fn is_encrypted(options: &[(String, String)]) -> bool {
     !options.iter().any(|(key, value)| {
         key.to_ascii_lowercase().contains("endpoint")

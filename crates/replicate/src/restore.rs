@@ -14,21 +14,20 @@ use crate::names;
 use crate::remote::Remote;
 use crate::session::Sessions;
 
-/// The result of a restoration.
+/// What a restoration has restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
     /// The end of the log.
     pub end: Lsn,
-    /// The time of the manifest, in milliseconds since 1970, by the clock of its writer.
+    /// When the manifest was written, in milliseconds since 1970, by its writer's clock.
     pub written_ms: u64,
     /// The number of segments.
     pub segments: u64,
-    /// The number of bytes that were fetched.
+    /// The number of bytes fetched.
     pub fetched_bytes: u64,
 }
 
 impl Restored {
-    /// Returns the result of restoring a manifest.
     pub(crate) fn of(manifest: &Manifest, fetched_bytes: u64) -> Self {
         Self {
             end: manifest.end(),
@@ -39,12 +38,12 @@ impl Restored {
     }
 }
 
-/// Restores a log into the root of a disk, which must be empty.
+/// Restores a log into a disk's root, which must be empty.
 ///
 /// # Errors
-/// [`Error::NoCopy`], [`Error::NotThisLog`] if the copy is of a file store, [`Error::Invalid`] if
-/// the directory is not empty, [`Error::Damaged`], [`Error::Remote`], [`Error::Disk`]. An incomplete
-/// directory remains: remove it.
+/// [`Error::NoCopy`], [`Error::NotThisLog`] if the copy holds a file store, [`Error::Invalid`] if
+/// the directory is not empty, [`Error::Damaged`], [`Error::Remote`], [`Error::Disk`]. An
+/// incomplete directory remains: remove it.
 ///
 /// # Durability
 /// The log survives a power cut when this returns.
@@ -63,7 +62,7 @@ pub fn restore_log(remote: &Remote, disk: &Arc<dyn Disk>) -> Result<Restored> {
 /// continue the copy, which is newer.
 ///
 /// # Errors
-/// Like [`restore_log`], and [`Error::NotKept`].
+/// Fails like [`restore_log`], and with [`Error::NotKept`].
 ///
 /// # Durability
 /// Like [`restore_log`].
@@ -76,7 +75,7 @@ pub fn restore_log_at(remote: &Remote, disk: &Arc<dyn Disk>, at: SystemTime) -> 
     Ok(Restored::of(&manifest, follower.fetched_bytes()))
 }
 
-/// Returns the newest state of the copy at or before a time.
+/// Returns the copy's newest state at or before a time.
 pub(crate) fn state_at(remote: &Remote, newest: &Manifest, at: SystemTime) -> Result<Manifest> {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let at_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
@@ -97,7 +96,7 @@ pub(crate) fn state_at(remote: &Remote, newest: &Manifest, at: SystemTime) -> Re
     }
 }
 
-/// Loads the manifest of a copy of this kind.
+/// Loads the manifest of a copy that has this kind.
 pub(crate) fn load(remote: &Remote, kind: &str) -> Result<ManifestObject> {
     let no_copy = || Error::NoCopy { name: remote.full_name(names::MANIFEST) };
     let object = ManifestObject::load(remote)?.ok_or_else(no_copy)?;
@@ -108,7 +107,7 @@ pub(crate) fn load(remote: &Remote, kind: &str) -> Result<ManifestObject> {
     Err(Error::NotThisLog { what: format!("it is of a {found}") })
 }
 
-/// Refuses a directory with files.
+/// Rejects a directory with files.
 pub(crate) fn verify_empty(disk: &dyn Disk) -> Result<()> {
     match disk.list("")?.first() {
         None => Ok(()),

@@ -1,7 +1,7 @@
 //! The session: a random number by which a process recognizes the copy that it owns.
 //!
-//! The manifest has the session of its owner. A file beside the log has the session of the last
-//! owner of this directory, so that only this directory continues the copy.
+//! The manifest has its owner's session. A file beside the log has the session of this directory's
+//! last owner, so that only this directory continues the copy.
 
 use haul_append_log::Lsn;
 use haul_disk::{Disk, Durability, Open, read_full, write_full};
@@ -14,33 +14,33 @@ pub(crate) const NAME: &str = "REPLICA";
 
 const UNFINISHED: &str = "REPLICA.new";
 
-/// The maximum length of the file in bytes.
+/// The file's maximum length in bytes.
 const BYTES_MAX: usize = 200;
 
 /// The sessions by which this directory recognizes its copy. Both are needed, because a crash can
 /// leave the manifest with either of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sessions {
-    /// The session that a claim of the copy is about to store, or has stored.
+    /// The session that a claim is about to store, or has stored.
     pub(crate) claimed: u128,
     /// The session before it.
     pub(crate) previous: Option<u128>,
-    /// The only end of the copy that this directory may continue: of a restored directory, until a
-    /// claim has waited for the lease of the copy's owner, which may still be alive; of a directory
-    /// whose log did not continue the copy, for good.
+    /// The only end of the copy that this directory may continue. In a restored directory it
+    /// applies until a claim has waited for the lease of the copy's owner, which may still be
+    /// alive. In a directory whose log did not continue the copy, it applies for good.
     pub(crate) copy_end: Option<Lsn>,
 }
 
 impl Sessions {
-    /// Returns the session of a directory that was restored from a copy with this session and end.
+    /// Returns the session for a directory that was restored from a copy with this session and end.
     pub(crate) fn restored(session: u128, end: Lsn) -> Self {
         Self { claimed: session, previous: None, copy_end: Some(end) }
     }
 
-    /// Returns the sessions for a claim of the copy, whose manifest has the session `current`.
+    /// Returns the sessions for claiming the copy, whose manifest has the session `current`.
     ///
     /// An earlier claim that failed may still be executed. It is repeated with the same session, so
-    /// that this directory recognizes the manifest of either.
+    /// that this directory recognizes either claim's manifest.
     pub(crate) fn for_claim(found: Option<Self>, current: Option<u128>) -> Result<Self> {
         let copy_end = found.and_then(|sessions| sessions.copy_end);
         let repeated = found.map(|sessions| sessions.claimed).filter(|it| Some(*it) != current);
@@ -48,12 +48,12 @@ impl Sessions {
         Ok(Self { claimed, previous: current, copy_end })
     }
 
-    /// `true` if the manifest with this session is of this directory.
+    /// `true` if a manifest with this session belongs to this directory.
     pub(crate) fn has(self, session: u128) -> bool {
         self.claimed == session || self.previous == Some(session)
     }
 
-    /// Reads the sessions of a directory; `None` if it never had a copy.
+    /// Reads a directory's sessions; `None` if it never had a copy.
     pub(crate) fn load(disk: &dyn Disk) -> Result<Option<Self>> {
         let read_only = Open { read_only: true, ..Open::default() };
         let file = match disk.open(NAME, read_only) {
@@ -117,7 +117,6 @@ fn parse(bytes: &[u8]) -> Option<Sessions> {
     (next, lines.next()).eq(&(None, None)).then_some(Sessions { claimed, previous, copy_end })
 }
 
-/// Returns a new random session.
 fn new_session() -> Result<u128> {
     let mut bytes = [0; 16];
     getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|errno| {

@@ -12,15 +12,15 @@ pub trait Source: Send + Sync + 'static {
     /// Returns the log.
     fn log(&self) -> &Log;
 
-    /// Returns the disk whose root is the directory of the log or store.
+    /// Returns the disk whose root is the log's or store's directory.
     fn disk(&self) -> &dyn Disk;
 
-    /// Returns the kind of the log, such as "log".
+    /// Returns the log's kind, such as "log".
     fn kind(&self) -> &'static str {
         "log"
     }
 
-    /// Returns the directory of the segments, relative to the root of the disk.
+    /// Returns the segment directory, relative to the disk's root.
     fn segment_dir(&self) -> &'static str {
         ""
     }
@@ -28,16 +28,17 @@ pub trait Source: Send + Sync + 'static {
     /// Returns the names of the files that a record refers to.
     ///
     /// # Errors
-    /// The record is invalid.
+    /// Fails if the record is invalid.
     fn record_files(&self, payload: &[u8]) -> Result<Vec<String>> {
         let _ = payload;
         Ok(Vec::new())
     }
 
-    /// Opens a file that a record refers to, or one of a checkpoint; `None` if it was removed.
+    /// Opens a file that a record refers to or that belongs to a checkpoint; `None` if it was
+    /// removed.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Fails if a system call fails.
     fn open_file(&self, name: &str) -> Result<Option<Arc<dyn File>>> {
         let _ = name;
         Ok(None)
@@ -51,45 +52,45 @@ pub trait Source: Send + Sync + 'static {
     /// Returns the small files that a copy with these segments needs: name and content.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// Fails if the files cannot be read.
     fn small_files(&self, segments: &[SegmentInfo]) -> Result<SmallFiles> {
         let _ = segments;
         Ok(SmallFiles::default())
     }
 
-    /// Returns the place of the current checkpoint; `None` if there is none.
+    /// Returns the current checkpoint's place in the log; `None` if there is none.
     fn checkpoint_place(&self) -> Option<Lsn> {
         None
     }
 
-    /// Returns the files of the current checkpoint, all of the same one.
+    /// Returns the current checkpoint's files, all from the same checkpoint.
     ///
     /// # Errors
-    /// They cannot be opened.
+    /// Fails if the files cannot be opened.
     fn checkpoint(&self) -> Result<Option<CheckpointFiles>> {
         Ok(None)
     }
 }
 
-/// The small files of a copy.
+/// A copy's small files.
 #[derive(Debug, Default)]
 pub struct SmallFiles {
-    /// Name and content of each file.
+    /// Each file's name and content.
     pub files: Vec<(String, Vec<u8>)>,
     /// The place before which no checkpoint may be used.
     pub checkpoint_min: Lsn,
 }
 
-/// The open files of a checkpoint.
+/// A checkpoint's open files.
 #[derive(Debug)]
 pub struct CheckpointFiles {
-    /// The place of the checkpoint in the log.
+    /// The checkpoint's place in the log.
     pub place: Lsn,
-    /// Name, length in bytes, and an open file.
+    /// Each file's name, length in bytes, and open file.
     pub files: Vec<(String, u64, Arc<dyn File>)>,
 }
 
-/// A log without other files, in the root of a disk.
+/// A log without other files, in a disk's root.
 #[derive(Debug)]
 pub struct PlainLog {
     log: Arc<Log>,

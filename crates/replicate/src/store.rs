@@ -17,7 +17,7 @@ use crate::session::Sessions;
 use crate::source::{CheckpointFiles, SmallFiles, Source};
 use crate::tier::{self, stub};
 
-/// A file store as the source of a replica.
+/// A file store as a replica's source.
 #[derive(Debug)]
 pub struct StoreSource {
     store: Arc<Store>,
@@ -81,7 +81,7 @@ impl Source for StoreSource {
     }
 }
 
-/// The parts of a store that a restoration fetches.
+/// What a restoration fetches from a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetch {
     /// Everything.
@@ -92,20 +92,20 @@ pub enum Fetch {
     OnDemand,
 }
 
-/// Restores a file store into the root of a disk, which must be empty.
+/// Restores a file store into a disk's root, which must be empty.
 ///
-/// With [`Fetch::OnDemand`], step 1 first creates the marker of a store of which parts are only in
-/// the copy, and stubs in the place of volumes that are not fetched; step 3 is omitted.
+/// With [`Fetch::OnDemand`], step 1 first creates the marker for a store with parts that are only
+/// in the copy, and stubs in the place of volumes that are not fetched; step 3 is omitted.
 ///
 /// 1. Rebuilds the volumes and fetches the index.
 /// 2. Writes the small files, the marker last. From here on the directory can be opened as a store.
-/// 3. Opens the store, and fetches the files of all big objects that its index refers to.
-/// 4. Stores the session of the copy, so that the store can continue it.
+/// 3. Opens the store, and fetches all big-object files that its index refers to.
+/// 4. Stores the copy's session, so that the store can continue it.
 ///
 /// # Errors
-/// [`Error::NoCopy`], [`Error::NotThisLog`] if the copy is not of a file store, [`Error::Invalid`]
-/// if the directory is not empty, [`Error::Damaged`], [`Error::Remote`], [`Error::Store`],
-/// [`Error::Disk`]. An incomplete directory remains: remove it.
+/// [`Error::NoCopy`], [`Error::NotThisLog`] if the copy does not hold a file store,
+/// [`Error::Invalid`] if the directory is not empty, [`Error::Damaged`], [`Error::Remote`],
+/// [`Error::Store`], [`Error::Disk`]. An incomplete directory remains: remove it.
 ///
 /// # Durability
 /// The store survives a power cut when this returns.
@@ -143,7 +143,7 @@ fn create_stubs(manifest: &Manifest, volumes: &Subdir) -> Result<()> {
 /// cannot continue the copy, which is newer.
 ///
 /// # Errors
-/// Like [`restore_store`], and [`Error::NotKept`].
+/// Fails like [`restore_store`], and with [`Error::NotKept`].
 ///
 /// # Durability
 /// Like [`restore_store`].
@@ -158,8 +158,7 @@ pub fn restore_store_at(remote: &Remote, disk: &Arc<dyn Disk>, at: SystemTime) -
     Ok(Restored::of(&manifest, follower.fetched_bytes() + files))
 }
 
-/// Fetches the files of the big objects of a store that is not open. Returns the number of bytes
-/// fetched.
+/// Fetches the big-object files of a store that is not open. Returns the number of bytes fetched.
 fn restore_big_files(remote: &Remote, disk: &Arc<dyn Disk>) -> Result<u64> {
     let options =
         Options { lifecycle_check_every: std::time::Duration::ZERO, ..Options::default() };
@@ -169,10 +168,10 @@ fn restore_big_files(remote: &Remote, disk: &Arc<dyn Disk>) -> Result<u64> {
     Ok(fetched)
 }
 
-/// Fetches the files of big objects that an open store lacks. Returns the number of bytes fetched.
+/// Fetches the big-object files that an open store lacks. Returns the number of bytes fetched.
 ///
 /// # Durability
-/// They are durable when this returns.
+/// The files are durable when this returns.
 pub(crate) fn fetch_big_files(remote: &Remote, store: &Store, disk: &dyn Disk) -> Result<u64> {
     let mut fetched = 0;
     for name in store.big_files() {

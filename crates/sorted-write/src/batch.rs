@@ -1,4 +1,4 @@
-//! Buffers the writes to one file in the order of their arrival, with an index by page.
+//! Buffers the writes to one file in arrival order, with an index by page.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,13 +10,13 @@ use crate::options::WRITE_BYTES_MAX;
 use crate::plan::Entry;
 
 /// The memory, in bytes, that a write takes besides its data: for its entry, its location, and the
-/// links of the one or two pages that a short write touches.
+/// links to the one or two pages that a short write touches.
 pub(crate) const ENTRY_BYTES: usize = 64;
 
-/// The number of chunks of [`WRITE_BYTES_MAX`] bytes that an empty batch may keep.
+/// The number of chunks, each of [`WRITE_BYTES_MAX`] bytes, that an empty batch may keep.
 const KEPT_CHUNKS: usize = 96;
 
-/// The place where the bytes of a write are buffered.
+/// Where a write's bytes are buffered.
 #[derive(Debug, Clone, Copy)]
 struct Location {
     chunk: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Batch {
     locations: Vec<Location>,
     chunks: Vec<Vec<u8>>,
     filling: usize,
-    /// For each page with buffered writes, the index of its newest link.
+    /// Each page with buffered writes, and the index of its newest link.
     pages: HashMap<u64, u32, BuildHasherDefault<PageHasher>>,
     links: Vec<Link>,
     /// The greatest file offset at which a buffered write ends.
@@ -77,29 +77,28 @@ impl Batch {
         self.end
     }
 
-    /// Returns the writes as entries to be planned.
+    /// Returns the writes as entries to plan.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Returns the bytes of the write with this number.
+    /// Returns the bytes of the write `number`.
     pub(crate) fn bytes_of(&self, number: u32) -> &[u8] {
         let (entry, location) = (&self.entries[number as usize], &self.locations[number as usize]);
         let from = location.from as usize;
         &self.chunks[location.chunk as usize][from..from + entry.bytes as usize]
     }
 
-    /// Returns the number of bytes of memory that a write of `bytes` bytes takes unless it is
-    /// absorbed (see [`Self::push`]).
+    /// Returns the memory, in bytes, that a write of `bytes` bytes takes unless it is absorbed (see
+    /// [`Self::push`]).
     pub(crate) fn cost(bytes: usize) -> usize {
         bytes + ENTRY_BYTES
     }
 
-    /// Adds a write of at most [`WRITE_BYTES_MAX`] bytes, and returns the number of bytes of memory
-    /// it took. If one earlier write contains the whole range of the new write, and is the newest
-    /// write on all pages of this range, the new write is absorbed: it overwrites the buffered
-    /// bytes and takes no memory. A page that is overwritten repeatedly therefore takes memory only
-    /// once.
+    /// Adds a write of at most [`WRITE_BYTES_MAX`] bytes, and returns the memory it took, in bytes.
+    /// If one earlier write contains the whole range of the new write, and is the newest write on
+    /// all its pages, the new write is absorbed: it overwrites the buffered bytes and takes no
+    /// memory. A page that is overwritten repeatedly therefore takes memory only once.
     pub(crate) fn push(&mut self, offset: u64, bytes: &[u8]) -> usize {
         self.end = self.end.max(offset + bytes.len() as u64);
         if let Some(number) = self.newest_covering(offset, bytes.len()) {
@@ -124,7 +123,7 @@ impl Batch {
     }
 
     /// Returns the number of the write that contains the whole range and is the newest write on all
-    /// pages of the range; `None` if there is no such write.
+    /// the range's pages; `None` if there is no such write.
     pub(crate) fn newest_covering(&self, offset: u64, bytes: usize) -> Option<u32> {
         let mut pages = pages(offset, bytes)
             .map(|page| self.pages.get(&page).map(|link| self.links[*link as usize].number));
@@ -176,8 +175,8 @@ impl Batch {
         }
     }
 
-    /// Removes all writes. Keeps up to [`KEPT_CHUNKS`] chunks of memory for reuse; a large batch is
-    /// rare enough to allocate its memory again.
+    /// Removes all writes. Keeps up to [`KEPT_CHUNKS`] chunks for reuse; a large batch is rare
+    /// enough to allocate its memory again.
     pub(crate) fn clear(&mut self) {
         if self.filling >= KEPT_CHUNKS {
             *self = Self::default();
@@ -193,7 +192,7 @@ impl Batch {
     }
 }
 
-/// Converts a count to 32 bits, which suffice for all counts of a batch.
+/// Converts a count to 32 bits, which suffice for all counts in a batch.
 fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,8 +1,8 @@
-//! Executes the reads and the writes of a window: through io_uring from one thread, or without
-//! io_uring, and on simulated disks, by calls from a few threads.
+//! Executes a window's reads and writes: through io_uring from one thread, or without io_uring, and
+//! on simulated disks, by calls from a few threads.
 //!
 //! Requests are submitted to the ring in batches. One call then submits and collects dozens of
-//! requests, which takes a third of the CPU time of threads that call `pwrite`, and no context
+//! requests, which takes a third of the CPU time that threads calling `pwrite` take, and no context
 //! switch for each request (`docs/decisions/0007-sorted-writes.md` has the figures).
 
 use std::io::{self, ErrorKind};
@@ -23,7 +23,7 @@ use crate::target::Target;
 /// The maximum number of threads that make calls, where there is no ring.
 const THREADS_MAX: u32 = 8;
 
-/// The number of queued bytes that are submitted without waiting for more requests.
+/// The number of queued bytes at which requests are submitted without waiting for more.
 const SUBMIT_BYTES: usize = 1 << 20;
 
 /// The maximum number of bytes in flight, so that composing requests and writing them overlap in
@@ -41,10 +41,10 @@ impl AsFd for RingFile {
     }
 }
 
-/// A function that fills a buffer with the bytes of a request.
+/// A function that fills a buffer with a request's bytes.
 pub(crate) type Compose<'a> = dyn Fn(&Request, &mut [u8]) + Sync + 'a;
 
-/// The executor of the writing thread. It creates its ring at the first use.
+/// The writing thread's executor. It creates its ring at the first use.
 #[derive(Debug, Default)]
 pub(crate) struct Engine {
     /// `None` before the first use; `Some(None)` if the kernel does not permit io_uring.
@@ -145,9 +145,9 @@ struct Flight<'a> {
     buffers: &'a mut Buffers,
     target: &'a Target,
     depth: usize,
-    /// The number of bytes queued since the last submission.
+    /// The bytes queued since the last submission.
     queued: usize,
-    /// The number of bytes queued and in flight.
+    /// The bytes queued and in flight.
     bytes: usize,
 }
 
@@ -187,7 +187,7 @@ impl Flight<'_> {
         Ok(())
     }
 
-    /// Submits the queued requests, waits for some of those in flight, and handles all that have
+    /// Submits the queued requests, waits for some requests in flight, and handles all that have
     /// completed.
     fn collect(&mut self, completions: usize, done: &mut Done<'_>) -> Result<()> {
         self.ring.submit_and_wait(completions)?;
@@ -229,7 +229,7 @@ fn finish_read(target: &Target, extent: &Extent, buffer: &mut [u8], read: usize)
     Ok(())
 }
 
-/// Completes a write of which the kernel wrote only a part, as `pwrite` may do.
+/// Completes a write if the kernel wrote only a part of it, as `pwrite` may do.
 fn finish_write(
     target: &Target,
     request: &RingRequest<RingFile>,
@@ -273,7 +273,6 @@ fn write_now(
     Ok(())
 }
 
-/// Converts a length to `usize`.
 pub(crate) fn length(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

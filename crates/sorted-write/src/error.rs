@@ -1,14 +1,14 @@
-//! Defines the errors of this crate, each with the action that it requires from the caller.
+//! Defines this crate's errors, each with the action that it requires from the caller.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use haul_disk::error_chain;
 
-/// The result of the operations of this crate.
+/// The result of this crate's operations.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The error of an operation of this crate.
+/// The error of this crate's operations.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -26,7 +26,7 @@ pub enum Error {
     /// The write is longer than the maximum: split it.
     #[error("a write of {bytes} bytes exceeds the maximum of {bytes_max}")]
     TooLong {
-        /// The length of the write in bytes.
+        /// The write length in bytes.
         bytes: u64,
         /// The maximum length in bytes.
         bytes_max: u64,
@@ -35,7 +35,7 @@ pub enum Error {
     /// program that wrote the log.
     #[error("the log in {} cannot be used for this file: {what}", dir.display())]
     Foreign {
-        /// The directory of the log.
+        /// The log directory.
         dir: PathBuf,
         /// The reason why the log cannot be used.
         what: String,
@@ -45,10 +45,10 @@ pub enum Error {
     InUse {
         /// The locked file, or the directory of its log.
         path: PathBuf,
-        /// A description of the process that holds the lock, with its process id if known.
+        /// The process that holds the lock, with its process id if known.
         holder: String,
     },
-    /// The log of a page file or patch returned an error.
+    /// A page file's or patch's log returned an error.
     #[error("the log of the page file: {}", error_chain(.0))]
     Log(#[source] haul_append_log::Error),
     /// A system call on a file failed.

@@ -1,4 +1,4 @@
-//! Determines whether the device of a file is rotational, and derives the I/O settings from that.
+//! Determines whether a file's device is rotational, and derives the I/O settings from that.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use crate::plan::Costs;
 /// The number of requests that a ring can hold.
 pub(crate) const RING_DEPTH: u32 = 128;
 
-/// The I/O settings of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IoSettings {
     pub(crate) costs: Costs,
@@ -20,8 +19,8 @@ pub(crate) struct IoSettings {
 }
 
 impl IoSettings {
-    /// Returns the settings for a kind of device; `None` stands for an unknown kind. A simulated
-    /// file gets one request after the other, so that tests are reproducible.
+    /// Returns the settings for a device kind; `None` stands for an unknown kind. A simulated file
+    /// gets one request after the other, so that tests are reproducible.
     pub(crate) fn new(options: &Options, kind: Option<DeviceKind>, is_simulated: bool) -> Self {
         let is_rotational = kind == Some(DeviceKind::Rotational);
         let (costs, queue_depth) = match kind {
@@ -41,12 +40,11 @@ impl IoSettings {
     }
 }
 
-/// Returns the kind of the device of a file: solid-state if the kernel's `rotational` flag is 0,
-/// and measured by a few direct reads of the file if the flag is 1, because virtual disks set it
-/// wrongly. Returns `None` if the flag is unknown, or if the file has too few written blocks for a
-/// measurement.
+/// Returns the device kind below a file: solid-state if the kernel's `rotational` flag is 0. If the
+/// flag is 1, a few direct reads of the file decide, because virtual disks set it wrongly. Returns
+/// `None` if the flag is unknown, or if the file has too few written blocks for a measurement.
 ///
-/// A measurement reads two pages of a rotational disk, and one of them again.
+/// A measurement reads two pages of a rotational disk, and one page again.
 pub(crate) fn device_kind(storage: Option<&Storage>, file: &Arc<dyn File>) -> Option<DeviceKind> {
     if !storage?.queue.rotational? {
         return Some(DeviceKind::SolidState);

@@ -1,7 +1,7 @@
 //! Buffers random writes, sorts and merges them, and writes them to the files in ascending order.
 //!
 //! # What it is
-//! - [`SortedWriter`] buffers random writes to a set of files in bounded memory. It has two sets of
+//! - [`SortedWriter`] buffers random writes to several files in bounded memory. It has two sets of
 //!   buffers, called generations: callers fill one generation while a thread writes the other to
 //!   the files. Writing a generation is called a round. A round sorts the writes, drops bytes that
 //!   later writes overwrote, merges neighbours, and writes each file in one sweep in ascending
@@ -10,7 +10,7 @@
 //!   appended to a write-ahead log, and a later checkpoint writes it to the file in a round.
 //! - [`Patch`] applies many writes to a file atomically.
 //! - [`plan`] is the planner: a function from writes to requests that performs no I/O.
-//! - [`records`] reads the writes to be made from a stream or from a list of files.
+//! - [`records`] reads the writes to make from a stream or from a file list.
 //!
 //! # Example
 //! ```
@@ -67,12 +67,12 @@
 //!   No acknowledged write is lost, no write is torn, and bytes that were not written are
 //!   unchanged.
 //! - A failed write or sync is final: all waiting callers receive the error and no further writes
-//!   are accepted. Buffered writes remain readable. The log of a page file keeps its records, which
-//!   the next opening replays.
+//!   are accepted. Buffered writes remain readable. A page file's log keeps its records, which the
+//!   next opening replays.
 //! - A page file can be open only once: opening it a second time, in this process or another
 //!   process, fails.
-//! - The length of a page file's log is bounded. If the disk of the log is full,
-//!   [`PageFile::write`] fails, and that write is neither buffered nor logged.
+//! - The length of a page file's log is bounded. If the log's disk is full, [`PageFile::write`]
+//!   fails, and that write is neither buffered nor logged.
 //!
 //! # Cost
 //! | | |
@@ -85,16 +85,15 @@
 //! A round starts at the lowest offset and ends at the highest, and the next round starts at the
 //! lowest again (C-SCAN). The long seek back costs a rotational disk about as much as two or three
 //! requests. A downward sweep would avoid this seek, but reach neighbouring requests against the
-//! direction of rotation. A sweep is divided into windows of limited size: all reads of a window
+//! direction of rotation. A sweep is divided into windows of limited size: all of a window's reads
 //! precede its writes. On a rotational disk each window is also synced before the next one is read.
 //! Otherwise the drive would hold the writes in its write cache and seek back for them later. In
-//! the disk model (`examples/spinning.rs`) these syncs make rounds of sparse records nearly twice
+//! the disk model (`examples/spinning.rs`) these syncs make rounds with sparse records nearly twice
 //! as fast.
 //!
-//! Whether a device is rotational is measured by a few direct reads of the file, unless the kernel
-//! reports it as solid-state: virtual disks set the kernel's `rotational` flag wrongly. On a
-//! solid-state device, 128 requests are in flight; on a rotational device 32, as many as its queue
-//! holds.
+//! A few direct reads of the file measure whether a device is rotational, unless the kernel reports
+//! it as solid-state: virtual disks set the kernel's `rotational` flag wrongly. On a solid-state
+//! device, 128 requests are in flight; on a rotational device 32, as many as its queue holds.
 //!
 //! Two requests are merged into one by reading the gap between them and writing it back, if the
 //! transfer of the gap takes less time than the requests that this saves; see
@@ -103,18 +102,18 @@
 //! A unit is the smallest write that the device executes without reading, such as 4 KiB. Writes of
 //! whole units bypass the page cache (`O_DIRECT`), so that the device receives the requests as
 //! planned and memory holds no second copy of the bytes. Requests pass through io_uring in batches,
-//! which takes half of the CPU time of writes through the page cache; without io_uring, a few
-//! threads call `pwrite`. Only the incomplete unit at the end of a
-//! file is written through the page cache. A file is synced after every [`Options::sync_bytes`],
-//! well below the dirty-page limits at which the kernel throttles writers.
+//! which takes half the CPU time that writes through the page cache take; without io_uring, a few
+//! threads call `pwrite`. Only the incomplete unit at the end of a file is written through the page
+//! cache. A file is synced after every [`Options::sync_bytes`], well below the dirty-page limits at
+//! which the kernel throttles writers.
 //!
 //! # What it is not
-//! A single large batch of whole pages gains nothing over sorting the pages and writing them through
-//! the page cache: the writer then only takes less memory (`docs/random-writes.md` has the figures).
-//! The writer is not a cache: bytes are dropped from memory once they are written to the file. A
-//! [`SortedWriter`] does not create files, and no other program may modify its files while they are
-//! open. There are no transactions over several files. A page file has neither a file format nor a
-//! fixed page size.
+//! A single large batch of whole pages gains nothing over sorting the pages and writing them
+//! through the page cache: the writer then only takes less memory (`docs/random-writes.md` has the
+//! figures). The writer is not a cache: bytes are dropped from memory once they are written to the
+//! file. A [`SortedWriter`] does not create files, and no other program may modify its files while
+//! they are open. There are no transactions over several files. A page file has neither a file
+//! format nor a fixed page size.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Coffman72\] for sweeps in one direction, \[ONeil96\] for

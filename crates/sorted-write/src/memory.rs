@@ -1,13 +1,13 @@
-//! Decides how much memory the generations of a writer take.
+//! Decides how much memory a writer's generations take.
 
 use haul_disk::KernelFiles;
 
 use crate::options::Options;
 
-/// The minimum memory of a generation in bytes, unless the options set another.
+/// A generation's minimum memory in bytes, unless the options set another.
 const GENERATION_BYTES_MIN: usize = 64 << 20;
 
-/// Returns the memory of each of the two generations, in bytes.
+/// Returns each generation's memory, in bytes.
 ///
 /// A round seeks to all parts of the file, so few large rounds take less time than many small ones,
 /// and a large generation absorbs overwrites. The kernel does the same with dirty pages, up to a

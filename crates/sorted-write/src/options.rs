@@ -1,4 +1,4 @@
-//! Defines the options of a writer.
+//! Defines a writer's options.
 
 use haul_disk::DeviceKind;
 
@@ -12,39 +12,38 @@ pub const WRITE_BYTES_MAX: usize = 1 << 20;
 /// Options of a [`SortedWriter`](crate::SortedWriter).
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The memory, in bytes, of each of the two generations of buffers: callers fill one generation
-    /// while the writing thread writes the other in a round. With more memory, the writes of a round
-    /// are closer together, and more overwrites are absorbed. `None` selects an eighth of the memory
-    /// that is available when the writer starts, at least 64 MiB.
+    /// Each generation's memory, in bytes: callers fill one generation while the writing thread
+    /// writes the other in a round. With more memory, the writes in a round are closer together,
+    /// and more overwrites are absorbed. `None` selects an eighth of the memory that is available
+    /// when the writer starts, at least 64 MiB.
     pub generation_bytes: Option<usize>,
     /// The number of bytes after which a file is synced even without a barrier. It should be well
     /// below the dirty-page limits at which the kernel throttles writers. Default: 256 MiB.
     pub sync_bytes: u64,
-    /// The maximum number of bytes in the write requests of a window, which is a group of
-    /// successive requests of a round. All reads of a window are made before its writes. `None`
-    /// selects 64 MiB on a rotational device, whose head returns to the start of a window after
-    /// reading it, and 16 MiB on other devices.
+    /// The maximum number of bytes in a window's write requests. A window is a group of successive
+    /// requests in a round. All its reads are made before its writes. `None` selects 64 MiB on a
+    /// rotational device, whose head returns to the start of a window after reading it, and 16 MiB
+    /// on other devices.
     pub window_bytes: Option<u64>,
-    /// The maximum length of a write request in bytes: a power of two, 4 KiB to 1 GiB. Default: 1
-    /// MiB.
+    /// The maximum write request length in bytes: a power of two, 4 KiB to 1 GiB. Default: 1 MiB.
     pub request_bytes_max: u64,
-    /// The kind of the device. `None` determines it: a device is solid-state if the kernel's
-    /// `rotational` flag is 0; if the flag is 1, a few timed reads of the file decide, because
-    /// virtual disks set it wrongly.
+    /// The device kind. `None` determines it: a device is solid-state if the kernel's `rotational`
+    /// flag is 0; if the flag is 1, a few timed reads of the file decide, because virtual disks set
+    /// it wrongly.
     pub kind: Option<DeviceKind>,
-    /// The cost model of the device. `None` selects [`Costs::HDD`] on a rotational device, and
+    /// The device's cost model. `None` selects [`Costs::HDD`] on a rotational device, and
     /// [`Costs::SSD`] on a solid-state device. If the kind is unknown, the gap between two requests
     /// is never filled to merge them.
     pub costs: Option<Costs>,
     /// `true` to plan all requests and count them in [`Stats`](crate::Stats) without making them.
     pub is_dry_run: bool,
-    /// The number of concurrent requests, at most 128, or 8 without io_uring. `None` selects 128 on
-    /// a solid-state device, 32 on a rotational device, which serves the nearest request first, and
-    /// 8 if the kind of device is unknown.
+    /// The maximum number of concurrent requests, at most 128, or 8 without io_uring. `None`
+    /// selects 128 on a solid-state device, 32 on a rotational device, which serves the nearest
+    /// request first, and 8 if the device kind is unknown.
     pub queue_depth: Option<u32>,
     /// `true` to sync each window before the next one is read. Without these syncs, a rotational
-    /// drive with a write cache delays the writes of a window until it reads the next window, and
-    /// seeks back and forth between these windows. `None` selects `true` on a rotational device and
+    /// drive with a write cache delays a window's writes until it reads the next window, and seeks
+    /// back and forth between these windows. `None` selects `true` on a rotational device and
     /// `false` on other devices.
     pub sync_windows: Option<bool>,
 }

@@ -41,14 +41,13 @@ impl Drop for LatchOnPanic {
 
 /// Executes one round.
 ///
-/// 1. [`RoundHook::before`] syncs the write-ahead log of a page file up to the last record of the
-///    round.
+/// 1. [`RoundHook::before`] syncs a page file's write-ahead log up to the round's last record.
 /// 2. Each file is swept once in ascending order. After a crash during this step, any part of the
 ///    round is in the files.
 /// 3. At a barrier, or if there is a hook, all files written since their last sync are synced. The
 ///    round is now durable.
-/// 4. [`RoundHook::after`] appends a checkpoint record to the write-ahead log of a page file and
-///    removes its obsolete segments.
+/// 4. [`RoundHook::after`] appends a checkpoint record to a page file's write-ahead log and removes
+///    its obsolete segments.
 fn run_round(
     shared: &Shared,
     round: &Round,

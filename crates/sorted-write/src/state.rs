@@ -14,11 +14,11 @@ use crate::target::Target;
 
 /// Callbacks before and after a round, by which a page file maintains its write-ahead log.
 pub(crate) trait RoundHook: Send + Sync {
-    /// Runs before the first byte of the round is written. `last` is the greatest tag of the writes
-    /// accepted before the round started. A page file tags each write with the LSN (log sequence
-    /// number) of its log record.
+    /// Runs before the first byte of the round is written. `last` is the greatest tag among the
+    /// writes accepted before the round started. A page file tags each write with its log record's
+    /// LSN (log sequence number).
     fn before(&self, last: u64) -> Result<()>;
-    /// Runs after all files of the round were synced, with the same value of `last`.
+    /// Runs after all files in the round were synced, with the same value of `last`.
     fn after(&self, last: u64) -> Result<()>;
 }
 
@@ -45,7 +45,7 @@ impl Queue {
         }
     }
 
-    /// Returns the length of the file in bytes, including buffered writes.
+    /// Returns the file length in bytes, including buffered writes.
     pub(crate) fn end(&self) -> u64 {
         let writing = self.writing.as_ref().map_or(0, |batch| batch.end());
         self.target.end().max(writing).max(self.filling.end())
@@ -54,16 +54,16 @@ impl Queue {
 
 pub(crate) struct State {
     pub(crate) queues: Vec<Queue>,
-    /// The memory, in bytes, used by the batches being filled.
+    /// The memory, in bytes, that the batches being filled use.
     used_bytes: usize,
     /// The used memory, in bytes, at which a round starts.
     generation_bytes: usize,
-    /// The greatest tag of the writes accepted so far.
+    /// The greatest tag among the writes accepted so far.
     tag: u64,
-    /// The number of completed rounds, whose memory was released.
+    /// The completed rounds, whose memory was released.
     pub(crate) rounds_done: u64,
-    /// The numbers of the last barriers that were requested, started and completed. The round of a
-    /// barrier includes all batches that are being filled when the round starts.
+    /// The numbers of the last barriers that were requested, started and completed. A barrier's
+    /// round includes all batches that are being filled when the round starts.
     barriers_requested: u64,
     barriers_started: u64,
     barriers_done: u64,
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// `true` if the memory of the generation is full, so that a round must start.
+    /// `true` if the generation's memory is full, so that a round must start.
     fn is_full(&self) -> bool {
         self.used_bytes >= self.generation_bytes
     }
@@ -225,7 +225,7 @@ impl Shared {
         }
     }
 
-    /// Releases the memory of a completed round, or latches the error of a failed one.
+    /// Releases a completed round's memory, or latches a failed round's error.
     pub(crate) fn finish_round(&self, round: Round, result: Result<()>) {
         let mut state = self.state.lock();
         match result {
@@ -243,7 +243,7 @@ impl Shared {
                 debug_assert!((state.barriers_done..=state.barriers_started).contains(&done));
                 state.barriers_done = done;
             }
-            // The batches of the failed round stay in memory, so that they can still be read.
+            // The failed round's batches stay in memory, so that they can still be read.
             Err(error) => state.latched = Some(Arc::new(error)),
         }
         drop(state);
@@ -257,7 +257,6 @@ impl Shared {
         state.queues.len() - 1
     }
 
-    /// Returns the targets of all files.
     pub(crate) fn targets(&self) -> Vec<Arc<Target>> {
         self.state.lock().queues.iter().map(|queue| Arc::clone(&queue.target)).collect()
     }

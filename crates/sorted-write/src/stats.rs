@@ -1,4 +1,4 @@
-//! Counts the writes, requests and seek distances of a writer. In a round, the writer writes its
+//! Counts a writer's writes, requests and seek distances. In a round, the writer writes its
 //! buffered writes to the files.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,30 +6,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counters since the writer was started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// The number of writes accepted. If a write was split, each part counts.
+    /// Writes accepted. If a write was split, each part counts.
     pub records: u64,
-    /// The total length of the accepted writes, in bytes.
+    /// The accepted writes' total length, in bytes.
     pub record_bytes: u64,
-    /// The number of accepted writes that only overwrote buffered bytes and therefore took no
-    /// memory.
+    /// Accepted writes that only overwrote buffered bytes and therefore took no memory.
     pub absorbed: u64,
-    /// The number of rounds with at least one write.
+    /// Rounds with at least one write.
     pub rounds: u64,
-    /// The number of write requests to the files.
+    /// Write requests to the files.
     pub writes: u64,
-    /// The total length of the write requests, in bytes.
+    /// The write requests' total length, in bytes.
     pub written_bytes: u64,
-    /// The number of read requests. The writer reads the missing bytes of partially written units,
-    /// and the gaps between requests that it merges.
+    /// Read requests. The writer reads the missing bytes of partially written units, and the gaps
+    /// between requests that it merges.
     pub reads: u64,
-    /// The total length of the read requests, in bytes.
+    /// The read requests' total length, in bytes.
     pub read_bytes: u64,
-    /// The number of syncs of files.
+    /// File syncs.
     pub syncs: u64,
-    /// The total seek distance, in bytes, that the accepted writes would have in the order of their
-    /// submission.
+    /// The total seek distance, in bytes, that the accepted writes would have in submission order.
     pub unsorted_travel_bytes: u64,
-    /// The total seek distance of the write requests, in bytes.
+    /// The write requests' total seek distance, in bytes.
     pub travel_bytes: u64,
 }
 
@@ -50,7 +48,7 @@ pub(crate) fn count(counter: &AtomicU64, more: u64) {
 }
 
 impl Counters {
-    /// Returns `stats` with the fields of the writing thread replaced by these counters.
+    /// Returns `stats` with the writing thread's fields replaced by these counters.
     pub(crate) fn merge(&self, stats: Stats) -> Stats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {

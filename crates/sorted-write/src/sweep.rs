@@ -1,5 +1,5 @@
 //! Executes a plan on a file in windows, which are groups of successive requests: reads the ranges
-//! that a window needs, composes the bytes of its requests, and writes them.
+//! that a window needs, composes its requests' bytes, and writes them.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub(crate) struct Sweeper {
 impl Sweeper {
     /// Writes a batch to its file in one sweep in ascending order.
     ///
-    /// All reads of a window precede its writes. A rotational disk that wrote each unit directly
+    /// All of a window's reads precede its writes. A rotational disk that wrote each unit directly
     /// after reading it would wait a full revolution for each unit. On a rotational disk a window
     /// is also synced before the next one is read. Otherwise the drive would hold the writes in its
     /// write cache and seek back for them later.
@@ -62,7 +62,7 @@ impl Sweeper {
     }
 }
 
-/// Counts the requests of a plan as if they were made, for a dry run.
+/// Counts a plan's requests as if they were made, for a dry run.
 fn count_only(target: &Target, plan: &Plan, counters: &Counters) {
     count(&counters.reads, plan.reads.len() as u64);
     count(&counters.read_bytes, bytes(plan.reads.iter()));
@@ -71,12 +71,12 @@ fn count_only(target: &Target, plan: &Plan, counters: &Counters) {
     target.extend_to(plan.requests.last().map_or(0, |request| request.extent.end()));
 }
 
-/// Returns the total length of extents, in bytes.
+/// Returns the extents' total length, in bytes.
 fn bytes<'a>(extents: impl Iterator<Item = &'a Extent>) -> u64 {
     extents.map(|extent| extent.bytes).sum()
 }
 
-/// Returns the range of requests from `first` on that fit into one window: at least one request.
+/// Returns the requests from `first` on that fit into one window: at least one request.
 fn window(requests: &[Request], first: usize, window_bytes: u64) -> Range<usize> {
     let mut bytes = 0_u64;
     let fits = requests[first..].iter().take_while(|request| {

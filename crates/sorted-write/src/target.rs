@@ -16,7 +16,7 @@ use crate::plan::Rules;
 
 /// An open file and its I/O settings.
 ///
-/// The file has two descriptors. Requests of whole units use `O_DIRECT`: they reach the device
+/// The file has two descriptors. Requests for whole units use `O_DIRECT`: they reach the device
 /// immediately and in order, without a copy in the page cache. Bytes after the last whole unit are
 /// written through the page cache, because a direct write of a whole unit would extend the file.
 /// Within a round, no page is written through both descriptors, and one sync covers both.
@@ -27,7 +27,7 @@ pub(crate) struct Target {
     pub(crate) path: PathBuf,
     options: Options,
     storage: Option<Storage>,
-    /// `None` until the kind of the device could be determined.
+    /// `None` until the device kind could be determined.
     kind: Mutex<Option<DeviceKind>>,
     unit_bytes: u64,
     request_bytes_max: u64,
@@ -61,19 +61,19 @@ impl Target {
         Ok(target)
     }
 
-    /// Determines the kind of the device, if it is not known yet. A file that is opened without
-    /// written blocks cannot be measured before it has some.
+    /// Determines the device kind, if it is not known yet. A file that is opened without written
+    /// blocks cannot be measured before it has some.
     pub(crate) fn measure_kind(&self) {
         let mut kind = self.kind.lock();
         *kind = kind.or_else(|| device_kind(self.storage.as_ref(), &self.direct));
     }
 
-    /// Returns the kind of the device, if it is known.
+    /// Returns the device kind, if it is known.
     pub(crate) fn kind(&self) -> Option<DeviceKind> {
         *self.kind.lock()
     }
 
-    /// Returns the I/O settings for the kind of the device.
+    /// Returns the I/O settings for the device kind.
     pub(crate) fn io(&self) -> IoSettings {
         IoSettings::new(&self.options, self.kind(), self.buffered.descriptor().is_none())
     }
@@ -88,7 +88,7 @@ impl Target {
         }
     }
 
-    /// Returns the length of the file in bytes, without buffered writes.
+    /// Returns the file length in bytes, without buffered writes.
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
@@ -97,7 +97,7 @@ impl Target {
         self.unsynced_bytes.load(Ordering::Relaxed)
     }
 
-    /// Adds bytes that are about to be written to the number of unsynced bytes.
+    /// Adds bytes that are about to be written to the unsynced bytes.
     pub(crate) fn add_unsynced(&self, bytes: u64) {
         self.unsynced_bytes.fetch_add(bytes, Ordering::Relaxed);
     }

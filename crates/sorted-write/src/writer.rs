@@ -17,8 +17,7 @@ use crate::target::Target;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId(usize);
 
-/// A writer that buffers random writes to files and writes them in ascending order of their
-/// offsets.
+/// A writer that buffers random writes to files and writes them by ascending offset.
 ///
 /// All methods may be called from several threads at once. No other program may modify the files
 /// while they are open.
@@ -58,12 +57,12 @@ impl SortedWriter {
     /// writes overlap, the bytes of the last one are kept. The call blocks while the memory for
     /// buffered writes is full; see [`Options::generation_bytes`].
     ///
-    /// A write of more than [`WRITE_BYTES_MAX`] bytes is split into parts. Writes of other threads
-    /// may be ordered between these parts.
+    /// A write longer than [`WRITE_BYTES_MAX`] bytes is split into parts. Other threads' writes may
+    /// be ordered between these parts.
     ///
     /// # Errors
     /// Returns [`Error::Latched`] after a failed write or sync, and [`Error::Invalid`] if the write
-    /// ends after the largest file offset or `file` is not a file of this writer. Nothing was
+    /// ends after the largest file offset or `file` does not belong to this writer. Nothing was
     /// buffered then, except possibly the first parts of a split write.
     ///
     /// # Durability
@@ -89,12 +88,12 @@ impl SortedWriter {
     }
 
     /// Reads up to `buffer.len()` bytes at `offset`, including buffered writes. Returns the number
-    /// of bytes read, which is less than the length of `buffer` only at the end of the file.
-    /// Reading is still possible after a failed write or sync.
+    /// of bytes read, which is less than `buffer.len()` only at the end of the file. Reading is
+    /// still possible after a failed write or sync.
     ///
     /// # Errors
     /// Returns [`Error::Disk`] if the file cannot be read, and [`Error::Invalid`] if the range ends
-    /// after the largest file offset or `file` is not a file of this writer.
+    /// after the largest file offset or `file` does not belong to this writer.
     pub fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         check_range(offset, buffer.len())?;
         loop {
@@ -143,14 +142,14 @@ impl SortedWriter {
         self.shared.request_round();
     }
 
-    /// Returns the kind of the device of a file, as configured or measured. `None` if it is unknown:
+    /// Returns the device kind below a file, as configured or measured. `None` if it is unknown:
     /// the kernel reports no device, or the file has too few written blocks for a measurement.
     #[must_use]
     pub fn device_kind(&self, file: FileId) -> Option<DeviceKind> {
         self.shared.state.lock().queues.get(file.0)?.target.kind()
     }
 
-    /// Returns the length of the file in bytes, including buffered writes.
+    /// Returns the file length in bytes, including buffered writes.
     #[must_use]
     pub fn end_of(&self, file: FileId) -> u64 {
         self.shared.state.lock().queues.get(file.0).map_or(0, Queue::end)
@@ -167,7 +166,7 @@ impl SortedWriter {
     /// effect, but ignores errors.
     ///
     /// # Errors
-    /// Returns the errors of [`SortedWriter::barrier`].
+    /// Fails like [`SortedWriter::barrier`].
     pub fn close(mut self) -> Result<()> {
         self.finish()
     }

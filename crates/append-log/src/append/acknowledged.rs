@@ -1,25 +1,25 @@
-//! Lets threads wait until a batch is synced, and see that it is, without the lock of the state.
+//! Lets threads wait until a batch is synced, and see that it is, without the state lock.
 
 use std::sync::atomic::Ordering;
 
 use haul_sync::{AtomicU64, EventWord};
 
-/// The number of groups in which threads wait, called lanes. The threads that wait for a batch are
-/// in one lane, and those of the batches that can be unsynced at the same time in different lanes.
+/// The number of lanes, the groups in which threads wait. The threads that wait for a batch share a
+/// lane. The batches that can be unsynced at the same time have different lanes.
 const LANES: usize = 4;
 
 /// The number of synced batches, and the threads that wait for the next ones.
 #[derive(Debug, Default)]
 pub(super) struct Acknowledged {
-    /// The number of synced batches, written under the lock of the state.
+    /// The number of synced batches, written under the state lock.
     batches: AtomicU64,
     /// Changes when a batch was synced, when a thread should commit a batch, and when the log
     /// stopped.
     event: EventWord,
 }
 
-/// The numbers of threads that wait in each lane, guarded by the lock of the state. A number may be
-/// too large, because a thread can stop waiting without changing it.
+/// How many threads wait in each lane, guarded by the state lock. A number may be too large,
+/// because a thread can stop waiting without changing it.
 #[derive(Debug, Default)]
 pub(super) struct WaiterCounts([u32; LANES]);
 
@@ -28,25 +28,24 @@ impl WaiterCounts {
         self.0[lane(generation) as usize] += 1;
     }
 
-    /// Returns the number of threads that wait for the batch with the number `generation`.
+    /// Returns how many threads wait for the batch `generation`.
     pub(super) fn count(&self, generation: u64) -> u32 {
         self.0[lane(generation) as usize]
     }
 
-    /// Returns `true` if threads wait for the batch with the number `generation`, and sets their
-    /// number to 0.
+    /// Returns `true` if threads wait for the batch `generation`, and resets their number to 0.
     pub(super) fn take(&mut self, generation: u64) -> bool {
         std::mem::take(&mut self.0[lane(generation) as usize]) > 0
     }
 }
 
-/// The number of an event, taken under the lock of the state. A thread that found no reason to
-/// continue before the event waits for the next one.
+/// The number of an event, taken under the state lock. A thread that found no reason to continue
+/// before the event waits for the next one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event(u32);
 
 impl Acknowledged {
-    /// `true` if the batch with the number `generation` is synced.
+    /// `true` if the batch `generation` is synced.
     pub(super) fn has(&self, generation: u64) -> bool {
         self.batches.load(Ordering::Acquire) > generation
     }
@@ -59,24 +58,23 @@ impl Acknowledged {
         self.event.advance();
     }
 
-    /// Returns the last event. The caller holds the lock of the state.
+    /// Returns the last event. The caller holds the state lock.
     pub(super) fn last_event(&self) -> Event {
         Event(self.event.get())
     }
 
-    /// Blocks until the batch with the number `generation` is synced, a thread should commit it, or
-    /// the log has stopped. May return earlier. Does not block if there was an event after `last`.
+    /// Blocks until the batch `generation` is synced, a thread should commit it, or the log has
+    /// stopped. May return earlier. Does not block if there was an event after `last`.
     pub(super) fn wait(&self, generation: u64, last: Event) {
         self.event.wait(last.0, lane(generation));
     }
 
-    /// Wakes all threads that wait for the batch with the number `generation`.
+    /// Wakes all threads that wait for the batch `generation`.
     pub(super) fn wake_all(&self, generation: u64) {
         self.event.wake_all(lane(generation));
     }
 
-    /// Wakes one thread that waits for the batch with the number `generation`, so that it commits
-    /// the batch.
+    /// Wakes one thread that waits for the batch `generation`, so that it commits the batch.
     pub(super) fn wake_committer(&self, generation: u64) {
         // A thread that was about to wait continues as well, because the event is a new one.
         self.event.advance();

@@ -29,7 +29,6 @@ enum Blocked {
     LongerSegment(u32),
 }
 
-/// The interface for appending records to a log.
 #[derive(Debug)]
 pub(crate) struct Appender {
     pub(crate) shared: Arc<Shared>,
@@ -62,7 +61,6 @@ impl Appender {
         Draft::data(payload, room, self.payload_bytes_max)
     }
 
-    /// Appends a close record.
     pub(crate) fn push_close(&self) -> Result<Ticket> {
         self.push(&Draft::close())
     }
@@ -165,9 +163,9 @@ impl Appender {
     /// wait. Seals the segment if the record does not fit into it and the next segment is ready.
     ///
     /// For a long record, which does not fit into a standard buffer, moves the filling batch to a
-    /// longer buffer, even if the batch has records already: short records would otherwise fill each
-    /// new batch first. `longer` is this buffer while it is not used. It is allocated without the
-    /// lock.
+    /// longer buffer, even if the batch has records already: short records would otherwise fill
+    /// each new batch first. `longer` is this buffer while it is not used. It is allocated without
+    /// the lock.
     fn make_room(
         &self,
         state: &mut Locked<'_>,
@@ -202,7 +200,7 @@ impl Appender {
         }
     }
 
-    /// Seals the segment, into which the record does not fit, if the next segment is ready and long
+    /// Seals the segment, which has no space for the record, if the next segment is ready and long
     /// enough for the record. Returns the reason why the record must wait before
     /// [`Self::make_room`] can continue.
     ///
@@ -238,8 +236,8 @@ impl Appender {
                 state.check_pause()?;
                 return Ok(Some(Blocked::LongerSegment(needed)));
             }
-            // The failed creation was for records that may use less of the disk than this record,
-            // so the creation is tried again.
+            // The failed creation was for records that may use less disk space than this record, so
+            // the creation is tried again.
             Next::Failed(_, tried) if *tried < draft.room => state.next = Next::Missing,
             Next::Failed(..) => {
                 if let Next::Failed(error, _) = std::mem::replace(&mut state.next, Next::Missing) {
@@ -285,8 +283,8 @@ impl Appender {
     }
 }
 
-/// Takes the buffer for a long record of `record_bytes` bytes. If it does not exist, allocates it with
-/// the state unlocked, and returns `None`: the caller must check the state again.
+/// Takes the buffer for a long record of `record_bytes` bytes. If it does not exist, allocates it
+/// with the state unlocked, and returns `None`: the caller must check the state again.
 fn take_longer(
     state: &mut Locked<'_>,
     longer: &mut Option<AlignedBuf>,

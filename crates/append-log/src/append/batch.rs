@@ -20,33 +20,33 @@ pub(crate) struct Tail {
     pub(crate) writer: Writer,
 }
 
-/// The payload of a record, in parts.
+/// A record's payload, in parts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Payload<'a> {
     pub(crate) parts: &'a [&'a [u8]],
-    /// The total length of the parts.
+    /// The parts' total length.
     pub(crate) bytes: usize,
     pub(crate) checksum: u32,
 }
 
-/// A batch: the records that one write and one sync add to a segment. The buffer holds whole pages
-/// of the segment. The first page may begin with records that are already synced.
+/// A batch: the records that one write and one sync add to a segment. The buffer holds whole
+/// segment pages. The first page may begin with records that are already synced.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) tail: Tail,
     buffer: AlignedBuf,
-    /// The offset in the segment at which the buffer is written, a multiple of the page length.
+    /// The segment offset to which the buffer is written, a multiple of the page length.
     start: u32,
-    /// The number of bytes at the beginning of the buffer that are already synced. They are written
-    /// again unchanged, so that a torn write of the page cannot damage them.
+    /// The number of synced bytes at the beginning of the buffer. They are written again unchanged,
+    /// so that a torn write of the page cannot damage them.
     carried: usize,
     used: usize,
     /// The number of data records in the batch.
     pub(crate) records: u32,
-    /// The length in bytes of the data record of this batch, or of an earlier one as long as this
-    /// batch has none; 0 if that batch has several.
+    /// The length in bytes that the batch's only data record takes; 0 if the batch has several.
+    /// Until a data record is appended, the previous batch's value in the same segment.
     lone_bytes: usize,
-    /// The value of `lone_bytes` of the previous batch.
+    /// The previous batch's `lone_bytes`.
     lone_before: usize,
     /// `true` if the last record is a seal, which ends the segment.
     pub(crate) sealed: bool,
@@ -108,13 +108,12 @@ impl Batch {
         self.used > self.carried
     }
 
-    /// Returns the number of bytes in the batch, including those at its beginning that were already
-    /// synced.
+    /// Returns the number of bytes in the batch, including the synced bytes at its beginning.
     pub(crate) fn bytes(&self) -> u64 {
         self.used as u64
     }
 
-    /// Returns the offset of the next record in the segment.
+    /// Returns the next record's offset in the segment.
     pub(crate) fn offset(&self) -> u32 {
         self.start + offset_of(self.used)
     }
@@ -129,12 +128,11 @@ impl Batch {
         self.used + record_bytes + crate::format::record_bytes(0) <= self.buffer.len()
     }
 
-    /// Returns the length of the buffer.
     pub(crate) fn buffer_bytes(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Moves the records to a longer buffer, and returns the buffer in which they were.
+    /// Moves the records to a longer buffer, and returns the old buffer.
     pub(crate) fn grow(&mut self, mut longer: AlignedBuf) -> AlignedBuf {
         debug_assert!(longer.len() > self.buffer.len());
         longer[..self.used].copy_from_slice(&self.buffer[..self.used]);
@@ -143,8 +141,8 @@ impl Batch {
 
     /// Appends a record, for which [`Self::fits`] must be `true`.
     ///
-    /// The `synced` field of the record is the LSN of the first record of this batch: the batch is
-    /// written only after the previous batch is synced.
+    /// The record's `synced` field is the LSN of the batch's first record: the batch is written
+    /// only after the previous batch is synced.
     pub(crate) fn push(&mut self, kind: Kind, payload: &Payload<'_>) -> Lsn {
         debug_assert!(!self.sealed, "a record after a seal is never read");
         debug_assert_eq!(parts_bytes(payload), payload.bytes);
@@ -183,9 +181,9 @@ impl Batch {
         self.push(kind, &Payload::default());
     }
 
-    /// Appends padding up to the end of the page if a lone writer seems to append records of a
-    /// length for which padding is useful, see [`padding_bytes`]. The padding is a watermark with
-    /// zeros as payload. Another record of this length must fit into the segment after it.
+    /// Appends padding up to the end of the page if a lone writer repeats a record length that
+    /// benefits from padding, see [`padding_bytes`]. The padding is a watermark with zeros as
+    /// payload. Another record of this length must fit into the segment after it.
     pub(crate) fn pad_lone_record(&mut self) {
         let bytes = self.lone_bytes;
         let is_repeated = self.records == 1 && bytes == self.lone_before;
@@ -202,19 +200,19 @@ impl Batch {
         }
     }
 
-    /// Writes and syncs the batch: one write of whole pages and one sync. Returns the time they
+    /// Writes and syncs the batch: one write of whole pages and one sync. Returns how long they
     /// took together.
     ///
     /// 1. Writes the pages. After a crash any subset of the sectors may be on storage. The synced
     ///    bytes of the first page are written unchanged, so they survive; incomplete new records
     ///    fail their checksum.
-    /// 2. Syncs the file. All records of the batch are now durable and may be acknowledged.
+    /// 2. Syncs the file. All records in the batch are now durable and may be acknowledged.
     pub(crate) fn write_and_sync(&mut self, counters: &Counters) -> haul_disk::Result<Duration> {
         debug_assert!(self.has_new(), "a batch without records needs no sync");
         let bytes = align_up(self.used as u64, PAGE_BYTES as u64);
         let whole_pages = usize::try_from(bytes).expect("a buffer fits in memory");
-        // After the records, the buffer holds bytes of an earlier batch. Recovery would take these
-        // bytes for a torn tail, the remains of an interrupted write.
+        // After the records, the buffer holds an earlier batch's bytes. Recovery would take these
+        // bytes for a torn tail, what an interrupted write left.
         self.buffer[self.used..whole_pages].fill(0);
         let pages = &self.buffer[..whole_pages];
         let took = self.tail.writer.write_and_sync(pages, u64::from(self.start))?;

@@ -1,8 +1,8 @@
-//! Keeps the unused append buffers of a log, and allocates longer ones for long records.
+//! Keeps a log's unused append buffers, and allocates longer ones for long records.
 //!
-//! A log has two standard buffers: one is filled while the other is written. A record that fits into
-//! neither of them is a *long record*. Its batch gets a longer buffer, which is freed as soon as the
-//! batch is synced, so that the log does not keep the memory of its longest record.
+//! A log has two standard buffers: one is filled while the other is written. A record that fits
+//! into neither of them is a *long record*. Its batch gets a longer buffer, which is freed as soon
+//! as the batch is synced, so that the log does not keep the memory for its longest record.
 
 use haul_disk::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES};
 
@@ -23,24 +23,23 @@ impl Buffers {
         Self { standard_bytes, unused }
     }
 
-    /// `true` if a record may not fit into a standard buffer: the first page of the buffer may begin
+    /// `true` if a record may not fit into a standard buffer: the buffer's first page may begin
     /// with older records, and a seal must fit after the record.
     pub(super) fn is_long(&self, record_bytes: usize) -> bool {
         record_bytes + (HEADER_BYTES + SEAL_BYTES) as usize > self.standard_bytes
     }
 
-    /// `true` if a buffer of this length is one for long records.
+    /// `true` if a buffer of this length is longer than a standard buffer.
     pub(super) fn is_longer(&self, buffer_bytes: usize) -> bool {
         buffer_bytes > self.standard_bytes
     }
 
-    /// Takes an unused standard buffer.
     pub(super) fn take(&mut self) -> Option<AlignedBuf> {
         self.unused.pop()
     }
 
-    /// Keeps the buffer of a finished batch for a later batch. Returns a buffer that is not kept,
-    /// which the caller frees without the lock of the state, because that may take long.
+    /// Keeps a finished batch's buffer for a later batch. Returns a buffer that is not kept, which
+    /// the caller frees without the state lock, because that may take long.
     pub(super) fn keep(&mut self, buffer: AlignedBuf) -> Option<AlignedBuf> {
         if self.is_longer(buffer.len()) {
             return Some(buffer);
@@ -51,8 +50,8 @@ impl Buffers {
         None
     }
 
-    /// Returns the length of a buffer that has space for a long record after all other records that
-    /// a standard buffer may contain.
+    /// Returns a buffer length that holds a long record after all other records that a standard
+    /// buffer may contain.
     pub(super) fn bytes_for(&self, record_bytes: usize) -> usize {
         debug_assert!(self.is_long(record_bytes));
         let bytes = self.standard_bytes + record_bytes + SEAL_BYTES as usize;
@@ -61,8 +60,8 @@ impl Buffers {
     }
 }
 
-/// Allocates a buffer for batches. The kernel and the device process each page of a direct write, so
-/// a buffer whose length is a multiple of a huge page (2 MiB) consists of huge pages: in a
+/// Allocates a buffer for batches. The kernel and the device process each page of a direct write,
+/// so a buffer whose length is a multiple of a huge page (2 MiB) consists of huge pages: in a
 /// measurement, a direct write of 2 MiB took half the time.
 pub(super) fn append_buffer(bytes: usize) -> AlignedBuf {
     if bytes.is_multiple_of(HUGE_PAGE_BYTES) {

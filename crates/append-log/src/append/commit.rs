@@ -3,7 +3,7 @@
 //!
 //! Many threads append records to the filling batch. A thread that waits for its record while no
 //! thread commits takes the batch, writes it with one request, syncs it once, and notifies the
-//! waiting threads and futures of all its records. A lone writer thus commits in its own thread.
+//! waiting threads and futures for all its records. A lone writer thus commits in its own thread.
 //! The log's commit thread commits batches for futures and for tickets dropped without waiting. It
 //! also commits the next batch if threads wait for it when a batch is synced, and all further
 //! batches while several threads append: these threads then only append and wait.
@@ -26,12 +26,12 @@ use crate::options::Options;
 use crate::segments::Segment;
 use crate::stats::Counters;
 
-/// The number of times that the committing thread yields without a new record before it sleeps
-/// until the expected records were appended. Two writers append within that time, which is shorter
-/// than a sleep; many writers need the processor.
+/// How many times the committing thread yields without a new record before it sleeps until the
+/// expected records were appended. Two writers append within that time, which is shorter than a
+/// sleep; many writers need the processor.
 const YIELDS_MAX: u32 = 4;
 
-/// The state of a log that its threads share.
+/// A log's state, which its threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     /// Notifies threads waiting to append that a buffer or the next segment is available, or that
     /// the log has stopped.
     pub(crate) room: Condvar,
-    /// The number of synced batches, for which threads wait.
+    /// The number of synced batches, and the threads that wait for more.
     pub(super) acknowledged: Acknowledged,
     /// Notifies the committing thread that enough records were appended to the filling batch.
     gathered: Condvar,
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     /// The segments with records and the segment being written.
     pub(crate) segments: RwLock<BTreeMap<u32, Arc<Segment>>>,
     pub(crate) counters: Counters,
-    /// `true` once the log has stopped, for those who do not hold the lock of the state.
+    /// `true` once the log has stopped, for those who do not hold the state lock.
     pub(crate) is_latched: AtomicBool,
     /// The time without appends after which the log writes a watermark, a record that proves that
     /// the last batch was synced; `None` if it writes none.
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pads_records: bool,
 }
 
-/// The position at which a log continues after recovery.
+/// Where a log continues after recovery.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) tail: Tail,
@@ -97,8 +97,8 @@ impl Shared {
         })
     }
 
-    /// Waits until the batch with the number `generation` is synced. Commits batches on this thread
-    /// while no other thread does.
+    /// Waits until the batch `generation` is synced. Commits batches on this thread while no other
+    /// thread does.
     pub(crate) fn wait_for(&self, state: &mut Locked<'_>, generation: u64) -> Result<()> {
         debug_assert!(generation <= state.generation, "no such batch");
         while !state.is_committed(generation) {
@@ -137,8 +137,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Registers this thread to be woken for the batch with the number `generation`. Returns the
-    /// last event, for [`Acknowledged::wait`].
+    /// Registers this thread to be woken for the batch `generation`. Returns the last event, for
+    /// [`Acknowledged::wait`].
     fn register_waiter(&self, state: &mut State, generation: u64) -> Event {
         debug_assert!((state.committed..=state.generation).contains(&generation));
         state.waiting.add(generation);
@@ -168,7 +168,7 @@ impl Shared {
     }
 
     /// Runs the commit thread until the log is closed. The thread continues after a failed write or
-    /// sync, because other threads leave deferred calls of wakers to it.
+    /// sync, because other threads leave deferred waker calls to it.
     pub(crate) fn commit_until_closed(&self) {
         set_precise_timers();
         let mut state = self.state.lock();
@@ -186,7 +186,7 @@ impl Shared {
         }
     }
 
-    /// Commits on a thread of the caller, and leaves the next batch to another thread.
+    /// Commits on the caller's thread, and leaves the next batch to another thread.
     pub(super) fn commit_and_hand_over(&self, state: &mut Locked<'_>) {
         self.commit(state);
         self.hand_over(state);
@@ -195,13 +195,12 @@ impl Shared {
     /// Executes the next step of committing a batch. No thread may be writing a batch. The caller
     /// then checks the state again and calls this function until its batch is synced.
     ///
-    /// 1. Makes the deferred calls of wakers. A waker may run for long or wait for the log.
-    ///    Meanwhile this thread must not hold a batch, so that another thread can execute any of
-    ///    these steps.
-    /// 2. Waits briefly for the writers of the last batch to append again. Then takes the filling
-    ///    batch and replaces it by a batch with the other buffer. Waiting appends may now continue,
-    ///    so their wakers are called as in step 1.
-    /// 3. Writes and syncs the batch, see [`Batch::write_and_sync`]. No record of the batch is
+    /// 1. Makes the deferred waker calls. A waker may run for long or wait for the log. Meanwhile
+    ///    this thread must not hold a batch, so that another thread can execute any of these steps.
+    /// 2. Waits briefly for the last batch's writers to append again. Then takes the filling batch
+    ///    and replaces it by a batch with the other buffer. Waiting appends may now continue, so
+    ///    their wakers are called as in step 1.
+    /// 3. Writes and syncs the batch, see [`Batch::write_and_sync`]. No record in the batch is
     ///    acknowledged before the sync has returned.
     /// 4. Publishes that the batch is synced, and wakes all threads that wait for it with one call.
     ///    No other thread commits before all are awake: the first of them would otherwise commit
@@ -245,8 +244,8 @@ impl Shared {
         }
     }
 
-    /// Makes the deferred calls of wakers, if there are any. First notifies another thread, which
-    /// can commit meanwhile. Returns `true` if it made a call.
+    /// Makes the deferred waker calls, if there are any. First notifies another thread, which can
+    /// commit meanwhile. Returns `true` if it made a call.
     fn deliver_first(&self, state: &mut Locked<'_>) -> bool {
         if state.wakers.has_deferred() {
             self.hand_over(state);
@@ -312,21 +311,21 @@ impl Shared {
         state.gather.waited(from, records);
     }
 
-    /// Ends the wait of the committing thread for more records.
+    /// Ends the committing thread's wait for more records.
     pub(super) fn end_gathering(&self, state: &mut State) {
         if state.gather_target.take().is_some() {
             self.gathered.notify_one();
         }
     }
 
-    /// Moves the filling batch to `taken` and replaces it by a new batch with the other buffer.
+    /// Moves the filling batch to `taken` and replaces it by a new batch in the other buffer.
     pub(super) fn take_batch(&self, state: &mut State) {
         let buffer = state.buffers.take().expect("a batch not yet written is committed first");
         self.take_batch_into(state, buffer);
     }
 
     /// Seals the filling batch, which must not be sealed, and continues in the next segment, which
-    /// must be ready. The new batch has the given buffer. No batch may be taken.
+    /// must be ready. The new batch uses `buffer`. No batch may be taken.
     pub(super) fn continue_in_next(&self, state: &mut State, buffer: AlignedBuf) {
         debug_assert!(matches!(state.next, Next::Ready(_)), "what follows a seal is ready");
         state.filling.push_empty(Kind::Seal);
@@ -361,7 +360,7 @@ impl Shared {
     }
 
     /// Replaces the filling batch, which must have no new records, by a batch in another segment,
-    /// whose header declares where the log before it ends.
+    /// whose header declares where the earlier log ends.
     pub(crate) fn continue_with(&self, state: &mut State, batch: impl FnOnce(AlignedBuf) -> Batch) {
         let buffer = state.buffers.take().expect("no batch is being committed");
         debug_assert!(!state.filling.has_new() && state.taken.is_none());

@@ -1,13 +1,12 @@
-//! Prepares a record to be appended, before the lock of the log is taken.
+//! Prepares a record to be appended, before the log is locked.
 
 use crate::append::batch::Payload;
 use crate::error::{Error, Result};
 use crate::format::{Kind, record_bytes};
 use crate::segments::reserve::Room;
 
-/// A record to be appended. The checksum of its payload is computed before the lock is taken,
-/// because this takes the most time. The header, which is encoded under the lock, has its own
-/// checksum.
+/// A record to be appended. Its payload checksum is computed before the lock is taken, because this
+/// takes the most time. The header, which is encoded under the lock, has its own checksum.
 pub(super) struct Draft<'a> {
     pub(super) kind: Kind,
     pub(super) room: Room,
@@ -31,7 +30,7 @@ impl<'a> Draft<'a> {
         Self { kind: Kind::Close, room: Room::Reserve, payload: Payload::default() }
     }
 
-    /// Returns the length that the record takes in its segment, padding included.
+    /// Returns the length in bytes that the record takes in its segment, padding included.
     pub(super) fn record_bytes(&self) -> usize {
         record_bytes(self.payload.bytes)
     }

@@ -1,11 +1,11 @@
 //! Writes a watermark when the log becomes idle: a record that proves that the last batch was
 //! synced.
 //!
-//! The header of each record contains the LSN up to which the log was synced before the record's
-//! batch was written. A later record therefore proves that damaged bytes before that LSN were
-//! durable once and do not come from a write that a crash interrupted. No later record proves this
-//! for the last batch. Therefore, when the log becomes idle, the commit thread appends one more
-//! record, in a batch of its own.
+//! Each record header contains the LSN up to which the log was synced before the record's batch was
+//! written. A later record therefore proves that damaged bytes before that LSN were durable once
+//! and do not come from a write that a crash interrupted. No later record proves this for the last
+//! batch. Therefore, when the log becomes idle, the commit thread appends one more record, in a
+//! batch of its own.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::format::{Kind, record_bytes};
 impl Shared {
     /// Records that a batch with `records` data records was synced at `now`.
     pub(super) fn restart_idle_time(&self, state: &mut State, records: u32, now: Instant) {
-        // A batch without data records contains a seal (the end of a segment), a close record or a
+        // A batch without data records contains a seal (the segment's end), a close record or a
         // watermark, each of which proves that the previous batch was synced.
         let before = std::mem::replace(&mut state.unproven_since, (records > 0).then_some(now));
         if self.idle_after.is_some() && before.is_none() && records > 0 {
@@ -38,7 +38,7 @@ impl Shared {
         Some(if is_quiet(state) { idle_at } else { idle_at.max(now() + idle_after) })
     }
 
-    /// Begins the batch of a watermark if one is due. Returns `true` if there is a batch to commit.
+    /// Begins a watermark batch if one is due. Returns `true` if there is a batch to commit.
     pub(super) fn begin_due_watermark(&self, state: &mut State) -> bool {
         let is_due = self.idle_deadline(state).is_some_and(|deadline| deadline <= now());
         is_due && self.begin_watermark(state)

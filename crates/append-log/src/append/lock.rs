@@ -1,8 +1,8 @@
-//! Locks the state of a log, and runs code of the caller only after unlocking it.
+//! Locks a log's state, and runs the caller's code only after unlocking it.
 //!
-//! A waker is code of the caller and may call the log, which would deadlock under the lock. Closing
-//! a file or freeing a long buffer may take long. Code that changes the state therefore defers such calls until the state is
-//! unlocked.
+//! A waker is the caller's code and may call the log, which would deadlock under the lock. Closing
+//! a file or freeing a long buffer may take long. Code that changes the state therefore defers such
+//! calls until the state is unlocked.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Instant;
@@ -20,7 +20,7 @@ pub(crate) struct StateLock {
     work: Condvar,
 }
 
-/// The thread that makes the deferred calls of a [`Locked`].
+/// The thread that makes a [`Locked`]'s deferred calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     /// The thread that unlocks the state.
@@ -45,8 +45,8 @@ impl StateLock {
     }
 
     /// Locks the state. This thread makes the deferred calls when it unlocks the state. Such a call
-    /// may take long and may wait for any operation of the log, so no other thread may wait for
-    /// this thread.
+    /// may take long and may wait for any log operation, so no other thread may wait for this
+    /// thread.
     pub(crate) fn lock(&self) -> Locked<'_> {
         self.lock_with(Delivery::Unlocker)
     }
@@ -76,7 +76,7 @@ impl Locked<'_> {
     }
 
     /// Unlocks the state and waits until `event` is notified or `deadline` has passed. Makes no
-    /// deferred calls, because this thread is committing and must not run code of the caller.
+    /// deferred calls, because this thread is committing and must not run the caller's code.
     pub(super) fn wait_briefly(&mut self, event: &Condvar, deadline: Instant) {
         wait_briefly(event, &mut self.state, deadline);
     }

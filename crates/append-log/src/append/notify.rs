@@ -1,6 +1,6 @@
 //! Notifies threads and futures, and stops the log after a failure.
 //!
-//! Threads are notified under the lock. Wakers of futures are code of the caller and are called
+//! Threads are notified under the lock. The futures' wakers are the caller's code and are called
 //! after the lock is released, see [`crate::append::wakers`].
 
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use crate::append::lock::Locked;
 use crate::append::state::State;
 use crate::names;
 
-/// The number of waiting threads up to which one of them commits the batch. It needs no other thread
-/// to wake it then, which costs few threads more than they gain from a separate commit thread.
+/// The number of waiting threads up to which a waiting thread commits the batch. It then needs no
+/// other thread to wake it, which costs few threads more than they gain from a separate commit
+/// thread.
 const FEW_WAITING: u32 = 3;
 
 impl Shared {
@@ -26,10 +27,10 @@ impl Shared {
         self.room.notify_all();
     }
 
-    /// Leaves a batch that must be committed to another thread: to one of the threads that wait for
-    /// the batch if these are few, otherwise to the commit thread, which then also commits the
-    /// batches after it. If the commit thread is busy with a waker, a waiting thread commits. This
-    /// may be a thread that waits for space in the batch, even the commit thread in a waker.
+    /// Leaves a batch that must be committed to another thread: to a thread that waits for the
+    /// batch if few wait, otherwise to the commit thread, which then also commits the batches after
+    /// it. If the commit thread is busy with a waker, a waiting thread commits. This may be a
+    /// thread that waits for space in the batch, even the commit thread in a waker.
     ///
     /// A thread that is registered as waiting, but does not wait yet, locks the state again before
     /// it waits, and then commits. The return value of the notification shows whether the commit
@@ -49,8 +50,8 @@ impl Shared {
     /// Stops the log permanently and notifies all waiting threads and futures.
     pub(crate) fn latch(&self, state: &mut Locked<'_>, error: haul_disk::Error) {
         state.latched = Some(Arc::new(error));
-        // Before any thread that waited returns: what it tells its caller must not be contradicted
-        // by another thread that does not know yet.
+        // Before any waiting thread returns: what it tells its caller must not be contradicted by
+        // another thread that does not know yet.
         self.is_latched.store(true, Ordering::SeqCst);
         state.wakers.wake_committed(u64::MAX);
         self.room.notify_all();

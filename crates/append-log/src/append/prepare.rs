@@ -23,9 +23,9 @@ use crate::strategy::{SyncMethod, SyncMethods};
 /// waits for a segment.
 const RESERVE_STEP_PAUSE: Duration = Duration::from_millis(10);
 
-/// The handle of the preparing thread, which creates segments. The thread calls no wakers, but
-/// leaves them to the commit thread: a waker may append, and the append could wait for a segment
-/// from this thread.
+/// A handle to the preparing thread, which creates segments. The thread calls no wakers, but leaves
+/// them to the commit thread: a waker may append, and the append could wait for a segment from this
+/// thread.
 #[derive(Debug)]
 pub(crate) struct Preparer {
     thread: Option<JoinHandle<()>>,
@@ -54,11 +54,11 @@ impl Preparer {
 /// The next segment that must be created.
 #[derive(Debug)]
 enum Due {
-    /// The one after the current segment. `is_requested` is `true` if an append waits for it.
+    /// The segment after the current one. `is_requested` is `true` if an append waits for it.
     Next { is_requested: bool },
-    /// One that is long enough for the records that wait for it, in place of a shorter one. The
-    /// shorter one was taken from the state, if it was ready, so that no record is appended to it:
-    /// the header of the longer one declares the current segment as the one before it.
+    /// A segment that is long enough for the records that wait for it, in place of a shorter one.
+    /// The shorter one was taken from the state, if it was ready, so that no record is appended to
+    /// it: the longer one's header declares the current segment as the one before it.
     Longer { needed: Needed, shorter: Option<Tail> },
 }
 
@@ -70,9 +70,9 @@ struct PrepareThread {
 
 impl PrepareThread {
     fn run(&self) {
-        // The number of the current segment and the offset in it at which the last creation of a
-        // segment failed. The creation is retried when an append needs the segment, or when another
-        // sixteenth of the current segment was written.
+        // Where creating a segment failed last: the current segment's number and the offset in it.
+        // The creation is retried when an append needs the segment, or when another sixteenth of
+        // the current segment was written.
         let mut failed_at = None;
         if !self.fill_reserve() {
             return;
@@ -83,8 +83,8 @@ impl PrepareThread {
                 Due::Next { .. } => self.allocate(Needed::default()),
                 Due::Longer { needed, shorter } => self.replace(shorter.take(), *needed),
             };
-            // When the reserve is complete again, ordinary records may use the rest of a segment of
-            // the reserve, so the appends that wait are not refused yet.
+            // When the reserve is complete again, ordinary records may use the rest of a reserve
+            // segment, so the appends that wait are not rejected yet.
             let is_refilled = matches!(made, Err(Error::Full { .. })) && self.completes_reserve();
             let mut state = self.shared.state.lock_undelivered();
             if let Due::Next { .. } = due {
@@ -103,7 +103,7 @@ impl PrepareThread {
                 (Err(Error::Disk(error)), _) if error.op == Op::SyncDir => {
                     return self.shared.latch(&mut state, error);
                 }
-                // The appends that wait try again once, and are refused then.
+                // The appends that wait try again once, and are rejected then.
                 (Err(Error::Disk(error)), due) => {
                     state.creation_failed(error);
                     if let Due::Next { .. } = due {
@@ -112,7 +112,7 @@ impl PrepareThread {
                     }
                 }
                 // A segment removed meanwhile may be the space for this one, and an append that
-                // began after its removal must not be refused.
+                // began after its removal must not be rejected.
                 (Err(Error::Full { .. }), _) if self.pool.removals() != removals => {}
                 (Err(error), Due::Longer { needed, .. }) => {
                     let bytes = needed.bytes();
@@ -136,15 +136,15 @@ impl PrepareThread {
         }
     }
 
-    /// Creates a next segment that is long enough for the waiting records, in place of a shorter one
-    /// that was taken from the state.
+    /// Creates a next segment that is long enough for the waiting records, in place of a shorter
+    /// one that was taken from the state.
     ///
-    /// 1. Creates the longer segment. If this fails, for example because the disk is full, puts back
-    ///    the shorter one, which other records may use.
+    /// 1. Creates the longer segment. If this fails, for example because the disk is full, puts
+    ///    back the shorter one, which other records may use.
     /// 2. Removes the shorter one, which has no records. The removal is durable before the longer
-    ///    one is used, because recovery reports an empty segment before another one as damage. After
-    ///    a crash in between, recovery finds two unused segments. If the removal fails, neither of
-    ///    them can be used, and the log stops.
+    ///    one is used, because recovery reports an empty segment before another one as damage.
+    ///    After a crash in between, recovery finds two unused segments. If the removal fails,
+    ///    neither of them can be used, and the log stops.
     fn replace(&self, shorter: Option<Tail>, needed: Needed) -> (Result<Option<Tail>>, Room) {
         let (made, room) = self.allocate(needed);
         let Some(shorter) = shorter else { return (made, room) };
@@ -163,9 +163,9 @@ impl PrepareThread {
         (removed.map(|()| Some(longer)), room)
     }
 
-    /// Creates the missing files of the reserve, as far as the disk has space. The thread calls
-    /// this after each new segment, because the size of the reserve grows with the log. Returns
-    /// `false` if the log has stopped.
+    /// Creates the reserve's missing files, as far as the disk has space. The thread calls this
+    /// after each new segment, because the reserve grows with the log. Returns `false` if the log
+    /// has stopped.
     fn fill_reserve(&self) -> bool {
         let filled = self
             .fit_reserve()
@@ -182,8 +182,8 @@ impl PrepareThread {
         }
     }
 
-    /// Fills the reserve after it was incomplete: the removal of a segment may have freed the space
-    /// for it. Returns `true` if it is complete now.
+    /// Fills the reserve after it was incomplete: removing a segment may have freed the space for
+    /// it. Returns `true` if it is complete now.
     fn completes_reserve(&self) -> bool {
         !self.pool.has_whole_reserve() && self.fill_reserve() && self.pool.has_whole_reserve()
     }
@@ -228,7 +228,7 @@ impl PrepareThread {
             if state.latched.is_some() {
                 return None;
             }
-            // Those that wait are refused during a pause, as soon as they run.
+            // Waiting appends are rejected during a pause, as soon as they run.
             let may_try = state.check_pause().is_ok();
             if may_try && is_longer_needed(&state) {
                 state.prepare_at = u32::MAX;
@@ -250,7 +250,7 @@ impl PrepareThread {
     /// Creates the next segment, at least as long as needed. Returns the segment, or `None` if the
     /// log was closed meanwhile, and the [`Room`] for which the creation was tried.
     fn allocate(&self, needed: Needed) -> (Result<Option<Tail>>, Room) {
-        // An error for another reason than space is one for every record.
+        // An error for a reason other than space affects every record.
         let mut room = Room::Compaction;
         let state = self.shared.state.lock_undelivered();
         let are_large = state.batch_sizes.are_large();
@@ -318,8 +318,8 @@ fn is_needed(state: &State) -> bool {
     state.waiting_for_next > 0 || state.requested_next.is_some() || state.needed.bytes() > 0
 }
 
-/// `true` if the next segment is too short, or missing, for a record that waits for it. After a seal
-/// the next segment becomes the current one, so that it cannot be replaced.
+/// `true` if the next segment is too short, or missing, for a record that waits for it. After a
+/// seal the next segment becomes the current one, so that it cannot be replaced.
 fn is_longer_needed(state: &State) -> bool {
     let needed = state.needed.bytes();
     needed > 0
@@ -327,17 +327,15 @@ fn is_longer_needed(state: &State) -> bool {
         && !matches!(&state.next, Next::Ready(next) if next.segment.bytes >= needed)
 }
 
-/// Returns the offset in the current segment at which filling of the next one begins: a quarter of
-/// its length.
+/// Returns the offset in the current segment at which filling the next one begins: after a quarter.
 fn begin_at(segment_bytes: u32) -> u32 {
     segment_bytes / 4
 }
 
-/// Returns the number of bytes of the next segment that should be filled when the current one is
-/// written up to `offset`: the same share of it as of the half after the first quarter of the
-/// current one, which is two bytes for each byte written if both have the same length. The next
-/// segment is then complete when three quarters are written, and commits never compete with a burst
-/// of zeros.
+/// Returns how many bytes of the next segment should be filled when the current one is written up
+/// to `offset`. Filling begins after the first quarter and ends after the third, in proportion to
+/// the bytes written in between: two bytes for each byte written if both segments have the same
+/// length. Commits then never compete with a burst of zeros.
 fn fill_due(offset: u32, segment_bytes: u32, next_bytes: u64) -> u64 {
     match offset.checked_sub(begin_at(segment_bytes)) {
         Some(behind) => {
@@ -348,8 +346,8 @@ fn fill_due(offset: u32, segment_bytes: u32, next_bytes: u64) -> u64 {
     }
 }
 
-/// Returns the offset in the current segment from which more than `done` bytes of the next one
-/// should be filled.
+/// Returns the offset in the current segment at which more than `done` bytes of the next one should
+/// be filled.
 fn offset_for(done: u64, segment_bytes: u32, next_bytes: u64) -> u32 {
     let due = done.saturating_sub(FILL_STEP_BYTES as u64) + 1;
     let behind = (due * u64::from(segment_bytes)).div_ceil(2 * next_bytes.max(1));

@@ -13,8 +13,8 @@ use crate::segments::Segment;
 use crate::stats::Counters;
 use crate::strategy::SyncMethod;
 
-/// Writes and syncs a seal at offset `end` of a segment, unless the segment already has a seal
-/// there or has no space for one.
+/// Writes and syncs a seal at segment offset `end`, unless the segment already has a seal there or
+/// has no space for one.
 pub(crate) fn seal(disk: &dyn Disk, segment: &Arc<Segment>, end: u32) -> Result<()> {
     let file = segment.sequential(disk, false)?;
     let mut reader = SegmentReader::new(segment, &file, segment.limit, 2 * HEADER_BYTES as usize);

@@ -1,4 +1,4 @@
-//! Defines the state of an open log, which its threads share under one lock.
+//! Defines an open log's state, which its threads share under one lock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::lsn::Lsn;
 use crate::segments::reserve::Room;
 
-/// The state of the next segment.
+/// Whether the next segment is ready.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// The next segment does not exist yet.
@@ -28,8 +28,8 @@ pub(crate) enum Next {
     Failed(Error, Room),
 }
 
-/// The lengths of the segments that waiting records need because the next segment is too short for
-/// them, or would be.
+/// The segment lengths that waiting records need because the next segment is too short for them, or
+/// would be.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needed([u32; 3]);
 
@@ -58,7 +58,7 @@ impl Needed {
     }
 }
 
-/// The failed creation of a segment for a long record.
+/// A failed attempt to create a segment for a long record.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) error: Error,
@@ -66,29 +66,28 @@ pub(crate) struct Refused {
     pub(crate) room: Room,
 }
 
-/// The longest pause between two attempts to create a segment that fail one after the other.
+/// The longest pause between consecutive failed attempts to create a segment.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The pause after the second of these attempts; each further failure doubles it. After the first
-/// one, the next record that needs the segment tries again at once.
+/// The pause after the second consecutive failure; each further failure doubles it. After the first
+/// failure, the next record that needs the segment tries again at once.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(10);
 
-/// Attempts to create a segment that failed one after the other, for another reason than space.
+/// Consecutive failed attempts to create a segment, for a reason other than space.
 #[derive(Debug)]
 struct Failures {
     count: u32,
     last: Arc<haul_disk::Error>,
-    /// Until then, records that need the segment are refused without another attempt: whoever
-    /// retries, whatever refuses the file (a removed directory, a file system that became
-    /// read-only, too many open files) is asked once a second at most.
+    /// Until then, records that need the segment are rejected without another attempt. While the
+    /// cause persists, such as a removed directory, a file system that became read-only or too many
+    /// open files, creation is thus attempted at most once a second.
     pause_until: Instant,
 }
 
-/// The state of an open log.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) filling: Batch,
-    /// The number of the filling batch.
+    /// The filling batch's number.
     pub(crate) generation: u64,
     /// The batch before the filling one, from the time it was replaced until its write begins. Any
     /// thread that commits may write it.
@@ -97,37 +96,34 @@ pub(crate) struct State {
     pub(super) committed: u64,
     /// All records before this LSN are synced.
     pub(crate) synced: Lsn,
-    /// The standard buffers that no batch uses.
     pub(super) buffers: Buffers,
     /// `true` while a thread writes and syncs a batch, waits for more records for it, or wakes the
     /// threads that waited for it.
     pub(crate) is_committing: bool,
     /// `true` if the filling batch must be committed: a thread or future waits for it, or a ticket
-    /// of it was dropped. The commit thread then commits it, unless another thread does.
+    /// for it was dropped. The commit thread then commits it, unless another thread does.
     pub(super) is_wanted: bool,
     pub(super) gather: Gather,
-    /// The number of records for which the committing thread waits; `None` if it does not wait.
+    /// The record count for which the committing thread waits; `None` if it does not wait.
     pub(super) gather_target: Option<u32>,
-    /// The threads that wait for batches.
     pub(super) waiting: WaiterCounts,
-    /// The lengths of the batches written to the current segment.
+    /// The lengths of the batches in the current segment.
     pub(super) batch_sizes: BatchSizes,
     /// The time at which the last batch was synced; `None` if that batch needs no watermark, the
     /// record that proves this sync to recovery.
     pub(super) unproven_since: Option<Instant>,
     pub(crate) next: Next,
-    /// The number of threads that wait for the next segment: in total, and by the [`Room`] of their
-    /// record.
+    /// How many threads wait for the next segment: in total, and by their record's [`Room`].
     pub(crate) waiting_for_next: usize,
     pub(crate) waiting_by_room: [usize; 3],
-    /// The greatest [`Room`] of the records that need the next segment and for which no thread
+    /// The greatest [`Room`] among the records that need the next segment and for which no thread
     /// waits.
     pub(crate) requested_next: Option<Room>,
-    /// The segment lengths that records wait for. Waiting records are added again after each
-    /// creation of a segment, if the next segment is still too short for them.
+    /// The segment lengths that records wait for. Waiting records are added again after a segment
+    /// was created, if the next segment is still too short for them.
     pub(crate) needed: Needed,
-    /// The error of the last creation of a segment of such a length. The next append that needs a
-    /// segment of this length returns the error.
+    /// The error of the last attempt to create a segment of such a length. The next append that
+    /// needs this length returns it.
     pub(crate) refused: Option<Refused>,
     failures: Option<Failures>,
     /// The offset in the current segment at which an append must notify the preparing thread, which
@@ -142,7 +138,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Creates the state of a log that continues with `filling`, which must contain no unsynced
+    /// Creates the state for a log that continues with `filling`, which must contain no unsynced
     /// records.
     pub(super) fn new(filling: Batch, next: Option<Tail>, buffers: Buffers) -> Self {
         debug_assert!(!filling.has_new() && !filling.sealed);
@@ -185,7 +181,7 @@ impl State {
         }
     }
 
-    /// Records that the creation of a segment failed for another reason than space.
+    /// Records that creating a segment failed for a reason other than space.
     pub(super) fn creation_failed(&mut self, error: haul_disk::Error) {
         let count = self.failures.as_ref().map_or(1, |failures| failures.count.saturating_add(1));
         let pause = match count {
@@ -196,7 +192,6 @@ impl State {
         self.failures = Some(Failures { count, last, pause_until });
     }
 
-    /// Records that a segment was created.
     pub(super) fn creation_succeeded(&mut self) {
         self.failures = None;
     }
@@ -207,7 +202,7 @@ impl State {
         self.failures.as_ref().map(|failures| Arc::clone(&failures.last))
     }
 
-    /// Refuses a record that needs another segment, during the pause between two attempts.
+    /// Rejects a record that needs another segment, during the pause between two attempts.
     pub(crate) fn check_pause(&self) -> Result<()> {
         match &self.failures {
             Some(failures) if now() < failures.pause_until => {
@@ -217,7 +212,6 @@ impl State {
         }
     }
 
-    /// Takes the next segment if it is ready.
     pub(crate) fn take_ready_next(&mut self) -> Option<Tail> {
         match std::mem::replace(&mut self.next, Next::Missing) {
             Next::Ready(tail) => Some(tail),
@@ -240,8 +234,8 @@ impl State {
         waiting.max(self.requested_next).unwrap_or(Room::Ordinary)
     }
 
-    /// Takes the error of a failed creation of a segment if a record with this [`Room`], which needs
-    /// a segment of `bytes` bytes, waited for such a segment, too.
+    /// Takes the error of a failed segment creation if it also applies to a record with this
+    /// [`Room`] that needs a segment of `bytes` bytes.
     pub(crate) fn take_refusal(&mut self, room: Room, bytes: u32) -> Option<Error> {
         let applies = |refused: &mut Refused| refused.bytes <= bytes && refused.room >= room;
         self.refused.take_if(applies).map(|refused| refused.error)
@@ -251,25 +245,24 @@ impl State {
         self.committed > generation
     }
 
-    /// Moves the filling batch to a longer buffer.
     pub(super) fn move_to_longer(&mut self, buffer: AlignedBuf) {
         let unused = self.filling.grow(buffer);
         self.keep_or_free(unused);
     }
 
-    /// Makes the buffer of a finished batch available for the batch after the filling one.
+    /// Makes a finished batch's buffer available for the batch after the filling one.
     pub(super) fn keep_buffer(&mut self, batch: Batch) {
         debug_assert!(batch.end() <= self.synced || !batch.has_new(), "not durable yet");
         let (buffer, tail) = batch.into_parts();
         self.keep_or_free(buffer);
-        // If the filling batch is in another segment, `tail` may hold the last handle of a removed
+        // If the filling batch is in another segment, `tail` may hold the last handle to a removed
         // file, and closing such a file takes long.
         if !Arc::ptr_eq(&tail.segment, &self.filling.tail.segment) {
             self.wakers.close_later(tail);
         }
     }
 
-    /// Keeps an unused buffer of the standard length. Frees a longer one when the state is unlocked.
+    /// Keeps an unused standard buffer. Frees a longer one when the state is unlocked.
     fn keep_or_free(&mut self, buffer: AlignedBuf) {
         if let Some(longer) = self.buffers.keep(buffer) {
             self.wakers.free_later(longer);

@@ -8,12 +8,12 @@ use crate::append::commit::Shared;
 use crate::error::Result;
 use crate::lsn::Position;
 
-/// A handle of an appended record that may not be durable yet.
+/// A handle to an appended record that may not be durable yet.
 ///
 /// A thread waits for the record with [`Ticket::wait`], a future with `.await` under any runtime,
-/// because the log uses no timer or I/O driver of a runtime. It calls wakers without holding a lock,
-/// on any thread that is in a call of the log or on its commit thread. A waker may call any function
-/// of this crate. If a waker panics, the other wakers are still called.
+/// because the log uses no runtime's timer or I/O driver. The log calls wakers without holding a
+/// lock, on any thread that is in a call to the log or on its commit thread. A waker may call any
+/// function in this crate. If a waker panics, the other wakers are still called.
 ///
 /// If the ticket is dropped, the commit thread writes the record soon. While the ticket is neither
 /// dropped nor waited for, the record may stay in memory until [`Ticket::begin`] is called or the
@@ -23,7 +23,7 @@ use crate::lsn::Position;
 pub struct Ticket {
     shared: Arc<Shared>,
     at: Position,
-    /// The number of the record's batch.
+    /// The record's batch number.
     generation: u64,
     is_settled: bool,
 }
@@ -33,7 +33,7 @@ impl Ticket {
         Self { shared, at, generation, is_settled: false }
     }
 
-    /// Returns the position of the record, with which it can be read.
+    /// Returns the record's position, with which it can be read.
     #[must_use]
     pub fn position(&self) -> Position {
         self.at
@@ -76,7 +76,7 @@ impl Future for Ticket {
             return Poll::Ready(Ok(self.at));
         }
         let shared = Arc::clone(&self.shared);
-        // Cloning a waker runs code of the caller, which must not happen under the lock.
+        // Cloning a waker runs the caller's code, which must not happen under the lock.
         let waker = context.waker().clone();
         let mut state = shared.state.lock();
         let outcome = if state.is_committed(self.generation) {

@@ -1,4 +1,4 @@
-//! Stores the wakers of waiting futures, and defers calling them until the state is unlocked.
+//! Stores the waiting futures' wakers, and defers calling them until the state is unlocked.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
@@ -7,23 +7,23 @@ use haul_disk::AlignedBuf;
 
 use crate::append::batch::Tail;
 
-/// Wakers that are registered for an event, and deferred calls of wakers whose event has occurred.
+/// Wakers that are registered for an event, and deferred calls to wakers whose event has occurred.
 ///
-/// Waking, cloning and dropping a waker run code of the caller, which may call the log. Under the
+/// Waking, cloning and dropping a waker run the caller's code, which may call the log. Under the
 /// lock, a registered waker is therefore only moved to [`Deferred`].
 /// [`crate::append::lock::Locked`] makes the deferred calls after it has released the lock.
 #[derive(Debug, Default)]
 pub(super) struct Wakers {
-    /// The wakers of futures that wait for the sync of a batch, with the number of that batch.
+    /// The wakers of futures that wait for a batch's sync, with the batch's number.
     committed: Vec<(u64, Waker)>,
     deferred: Deferred,
 }
 
 impl Wakers {
-    /// Registers a waker to be called when the batch with the number `generation` is synced, unless
-    /// the same waker is registered already: a future may be polled many times before.
+    /// Registers a waker to be called when the batch `generation` is synced, unless the same waker
+    /// is registered already: a future may be polled many times before.
     pub(super) fn register_committed(&mut self, generation: u64, waker: Waker) {
-        // `will_wake` compares two pointers and runs no code of the caller.
+        // `will_wake` compares two pointers and runs none of the caller's code.
         let is_same = |(at, other): &(u64, Waker)| *at == generation && other.will_wake(&waker);
         if self.committed.iter().any(is_same) {
             self.deferred.to_drop.push(waker);
@@ -38,7 +38,7 @@ impl Wakers {
         self.deferred.to_wake.extend(synced.map(|(_, waker)| waker));
     }
 
-    /// Defers closing the files of a segment.
+    /// Defers closing a segment's files.
     pub(super) fn close_later(&mut self, tail: Tail) {
         self.deferred.to_close.push(tail);
     }
@@ -85,11 +85,11 @@ impl Drop for Deferred {
     }
 }
 
-/// Catches a panic in code of the caller. The panic hook has already reported it, the committing
+/// Catches a panic in the caller's code. The panic hook has already reported it, the committing
 /// thread has not caused it, and the other wakers must still be called.
 fn contain_panic(call: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
-        // The payload of the panic is leaked, because dropping it could panic again.
+        // The panic payload is leaked, because dropping it could panic again.
         std::mem::forget(payload);
     }
 }

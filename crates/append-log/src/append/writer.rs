@@ -1,4 +1,4 @@
-//! Writes and syncs whole pages of a segment, and measures which sync method is best for its
+//! Writes and syncs a segment's whole pages, and measures which sync method is best for its
 //! storage.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::names;
 use crate::segments::Segment;
 use crate::strategy::{SyncMethod, WriteStrategy};
 
-/// The file of a segment, opened for the sync method with which it is written.
+/// A segment's file, opened for the sync method with which it is written.
 #[derive(Debug, Clone)]
 pub(crate) struct Writer {
     file: Arc<dyn File>,
@@ -45,15 +45,15 @@ impl Writer {
     }
 }
 
-/// The number of measurements of each method, and the total time after which no further round
-/// starts. A round measures each method once.
+/// How many times each method is measured, and the total time after which no further round starts.
+/// A round measures each method once.
 const TRIES: usize = 12;
 const TRYING_MAX: Duration = Duration::from_millis(200);
 
-/// Sets the sync method in `strategy`: `wanted` if it is set, otherwise the best of
+/// Sets the sync method in `strategy`: `wanted` if it is set, otherwise the best candidate in
 /// `strategy.candidates()`. Measures these methods by writing zeros to the last page of `segment`
-/// that is for records. If records may lie in that page (`from` is the offset at which the log
-/// ends), nothing is measured.
+/// that is for records. Measures nothing if records may lie in that page; `from` is the offset at
+/// which the log ends.
 pub(crate) fn choose(
     disk: &dyn Disk,
     segment: &Segment,

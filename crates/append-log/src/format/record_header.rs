@@ -1,14 +1,13 @@
-//! Encodes and decodes the header of a record.
+//! Encodes and decodes record headers.
 
 use super::{RECORD_HEADER_BYTES, Salt, u32_at, u64_at};
 use crate::lsn::Lsn;
 
-/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A record with a payload of the caller.
+    /// A record with the caller's payload.
     Data,
-    /// The last record of a segment; bytes after it are ignored.
+    /// A segment's last record; bytes after it are ignored.
     Seal,
     /// A record written when the log was closed, after all records before it were synced.
     Close,
@@ -16,15 +15,14 @@ pub(crate) enum Kind {
     Watermark,
 }
 
-/// The header of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     pub(crate) kind: Kind,
     pub(crate) payload_bytes: u32,
-    /// The LSN of the record. A record found at another position is invalid.
+    /// The record's LSN. A record found at another position is invalid.
     pub(crate) lsn: Lsn,
     /// The LSN before which all records were durable when this record was written. Invalid bytes
-    /// before that LSN are therefore damage, not a torn tail, the remains of an interrupted write.
+    /// before that LSN are therefore damage, not a torn tail, what an interrupted write left.
     pub(crate) synced: Lsn,
     pub(crate) payload_checksum: u32,
 }
@@ -52,13 +50,13 @@ impl RecordHeader {
         bytes
     }
 
-    /// `true` if the bytes contain `lsn` where a record header has its LSN: a quick check before
+    /// `true` if the bytes contain `lsn` where a record header stores its LSN: a quick check before
     /// decoding.
     pub(crate) fn has_lsn(bytes: &[u8], lsn: Lsn) -> bool {
         u64_at(bytes, 8) == lsn.0
     }
 
-    /// Decodes the header of a record at `lsn` in a segment with this salt. Returns `None` if it is
+    /// Decodes the record header at `lsn` in a segment with this salt. Returns `None` if it is
     /// invalid.
     pub(crate) fn decode(salt: Salt, bytes: &[u8], lsn: Lsn) -> Option<Self> {
         if bytes[25..28] != salt.tag {

@@ -1,31 +1,30 @@
-//! Encodes and decodes the header of a segment.
+//! Encodes and decodes segment headers.
 
 use super::{HEADER_BYTES, Salt, VERSION, u32_at, u64_at};
 use crate::lsn::Lsn;
 
-/// The magic number at the beginning of a segment.
+/// The magic number at a segment's beginning.
 const MAGIC: [u8; 8] = *b"HAUL-LOG";
 
-/// The offset of the second copy of the header within its page, in bytes. The copies lie in
-/// different sectors of 512 bytes, so the loss of one sector destroys only one copy.
+/// The offset of the header's second copy within its page, in bytes. The copies lie in different
+/// 512-byte sectors, so the loss of one sector destroys only one copy.
 const HEADER_COPY_AT: usize = 2048;
 
-/// The length of one copy of the header in bytes.
+/// The length of one header copy in bytes.
 const HEADER_COPY_BYTES: usize = 48;
 
 const FLAG_RESERVE: u32 = 1;
 const FLAG_RECYCLED: u32 = 2;
-/// The bit of the flags from which on they contain the distance to the previous segment.
+/// The lowest flag bit of the distance to the previous segment.
 const DISTANCE_SHIFT: u32 = 8;
 const DISTANCE_MAX: u32 = u32::MAX >> DISTANCE_SHIFT;
 
-/// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
-    /// The segment number, also the upper half of the LSN of each record.
+    /// The segment number, also the upper half of each record's LSN.
     pub(crate) segment: u32,
     pub(crate) salt: Salt,
-    /// The length of the file in bytes.
+    /// The file length in bytes.
     pub(crate) bytes: u64,
     /// `true` if the segment was taken from the reserve, the segments kept for deletions and
     /// compaction on a full disk. While the reserve is incomplete, the segment accepts only
@@ -35,7 +34,7 @@ pub(crate) struct SegmentHeader {
     /// follow the records.
     pub(crate) is_recycled: bool,
     /// The LSN at which the log before this segment ends, even if records lie after that LSN. 0 if
-    /// only the seal of the previous segment, its last record, marks that end.
+    /// only the previous segment's seal, its last record, marks that end.
     pub(crate) follows: Lsn,
     /// The number of the segment before this one, which exists as long as any older segment does;
     /// `None` if it is unknown, or if the caller may remove segments in any order.
@@ -54,8 +53,8 @@ pub(crate) enum NotAHeader {
 }
 
 impl SegmentHeader {
-    /// Returns the offset at which the space for records ends: at the copy of the header page at
-    /// the end of the file.
+    /// Returns the offset at which the space for records ends: at the header page's copy at the end
+    /// of the file.
     pub(crate) fn limit(&self) -> u64 {
         self.bytes.saturating_sub(HEADER_BYTES.into())
     }
@@ -82,8 +81,8 @@ impl SegmentHeader {
         page[HEADER_COPY_AT..HEADER_COPY_AT + HEADER_COPY_BYTES].copy_from_slice(&copy);
     }
 
-    /// Decodes the first valid copy of the header in a page. If no copy is valid, but one has a
-    /// valid checksum and an unsupported version, returns the version.
+    /// Decodes the header's first valid copy in a page. If no copy is valid, but one has a valid
+    /// checksum and an unsupported version, returns the version.
     pub(crate) fn decode(page: &[u8]) -> Result<Self, NotAHeader> {
         let copy = |at: usize| {
             let bytes = page.get(at..at + HEADER_COPY_BYTES).ok_or(NotAHeader::NoMagic)?;

@@ -6,16 +6,16 @@ use crate::error::Result;
 use crate::segments::reserve::Room;
 
 impl Log {
-    /// Appends a record whose payload is the concatenation of the parts in `payload`. Blocks while
-    /// the append buffer has no space for the record, which limits the bytes not yet written; while
-    /// the segment is full and the next one is not ready; and during [`Log::truncate_back`].
+    /// Appends a record whose payload is the parts in `payload`, concatenated. Blocks while the
+    /// append buffer has no space for the record, which limits the bytes not yet written; while the
+    /// segment is full and the next one is not ready; and during [`Log::truncate_back`].
     ///
-    /// A record longer than [`crate::Options::buffer_bytes`] gets a buffer of its own, which is
-    /// freed when the record is durable. It waits only until a batch with such a buffer was taken to
-    /// be written, however many short records are appended. While it is copied, other appends wait.
-    /// If the next segment is too short for it, which is possible while a log grows
-    /// (the option `first_segment_bytes`) and on a nearly full disk, the log replaces that
-    /// segment by a longer one.
+    /// A record longer than [`crate::Options::buffer_bytes`] gets its own buffer, which is freed
+    /// when the record is durable. It waits only until a batch with such a buffer was taken to be
+    /// written, however many short records are appended. While it is copied, other appends wait. If
+    /// the next segment is too short for it, which is possible while a log grows (the option
+    /// `first_segment_bytes`) and on a nearly full disk, the log replaces that segment by a longer
+    /// one.
     ///
     /// # Errors
     /// Returns [`crate::Error::TooLong`] if the payload is too long
@@ -35,7 +35,7 @@ impl Log {
     /// in the background.
     ///
     /// # Errors
-    /// Returns the errors of [`Log::append`] except [`crate::Error::Full`].
+    /// Fails like [`Log::append`], but never with [`crate::Error::Full`].
     ///
     /// # Durability
     /// None until [`Ticket::wait`] has returned.
@@ -48,18 +48,18 @@ impl Log {
     /// segment has no records, or the next one is part of the reserve.
     ///
     /// # Errors
-    /// Returns those of [`Log::append`] for a record that needs another segment.
+    /// Fails like [`Log::append`] for a record that needs another segment.
     ///
     /// # Durability
-    /// All records of the segment survive a power cut when this returns.
+    /// The segment's records survive a power cut when this returns.
     pub fn end_segment(&self) -> Result<bool> {
         self.appender.end_segment()
     }
 
-    /// Returns the greatest length of a payload that can be appended: a record must fit into a
-    /// segment of [`crate::Options::segment_bytes`], and a payload has at most 256 MiB.
-    /// [`Log::append`] returns [`crate::Error::TooLong`] for a longer one. Set
-    /// [`crate::Options::segment_bytes`] to append longer records, or append their parts.
+    /// Returns the greatest payload length that can be appended: a record must fit into a segment
+    /// of [`crate::Options::segment_bytes`], and a payload has at most 256 MiB. [`Log::append`]
+    /// returns [`crate::Error::TooLong`] for a longer one. Set [`crate::Options::segment_bytes`] to
+    /// append longer records, or append their parts.
     #[must_use]
     pub fn payload_bytes_max(&self) -> u32 {
         self.appender.payload_bytes_max

@@ -13,32 +13,31 @@ use crate::read::batch::queue::{Queue, RangeRead};
 use crate::record::{BatchRecord, RecordRequest};
 use crate::segments::Segment;
 
-/// The number of bytes in flight from which on no further request is started. 64 requests of 256 KiB
-/// have this length.
+/// The number of bytes in flight at or above which no further request is started. 64 requests of
+/// 256 KiB have this length.
 const IN_FLIGHT_BYTES_MAX: u64 = 16 << 20;
 
 /// An iterator over records that are read together. It returns each record as soon as it was read,
-/// with the tag of its request.
+/// with its request's tag.
 ///
 /// Up to 64 requests are in flight at a time, each of at most 256 KiB unless a single record is
-/// longer, so the reader takes at most 16 MiB of memory and that of one longer record beside the
-/// requests. The iterator uses an
-/// io_uring where the kernel has one, and is bound to the thread that created it. Segments that it
-/// is reading cannot be recycled, so on a nearly full disk it should not be left unfinished for
-/// long.
+/// longer. Beside the requests, the reader thus takes at most 16 MiB of memory and one longer
+/// record. The iterator uses an io_uring where the kernel has one, and is bound to the thread that
+/// created it. Segments that it is reading cannot be recycled, so on a nearly full disk it should
+/// not be left unfinished for long.
 #[derive(Debug)]
 pub struct BatchReader<'a> {
     log: &'a Log,
-    /// The requests in the order of the disk.
+    /// The requests in disk order.
     requests: Vec<RecordRequest>,
     runs: Vec<Run>,
     /// The number of runs that were started.
     started: usize,
-    /// The numbers of the runs that were started and not completed.
+    /// The runs that were started and not completed, as indexes of `runs`.
     in_flight: Vec<usize>,
     queue: Queue,
     current: Option<CompletedRun>,
-    /// The total length of the runs that were started and not completed.
+    /// The total length in bytes of the runs that were started and not completed.
     in_flight_bytes: u64,
     disk_reads: u64,
     disk_read_bytes: u64,
@@ -49,7 +48,7 @@ pub struct BatchReader<'a> {
 struct CompletedRun {
     /// `None` if the segment was removed.
     segment: Option<Arc<Segment>>,
-    /// The bytes at `offset` of the segment, with the number of those that could be read.
+    /// The bytes at segment offset `offset`, and how many of them could be read.
     bytes: Option<(AlignedBuf, usize)>,
     offset: u32,
     requests: Range<usize>,
@@ -58,12 +57,11 @@ struct CompletedRun {
 impl Log {
     /// Reads many records, each from its LSN, and returns them in the order in which the disk
     /// returns them. Records that lie close together are read with one request; several requests
-    /// are in flight at once, in the order of the disk.
+    /// are in flight at once, in disk order.
     ///
     /// A record with at most [`RecordRequest::payload_bytes`] bytes of payload is verified as by
-    /// [`Log::read`]. The errors of that function are returned for each record. If a request of
-    /// several records fails, each of them is read again alone, so that an error is that of the
-    /// record.
+    /// [`Log::read`], and each record fails like that function. If a request for several records
+    /// fails, each record is read again alone, so that an error is the record's own.
     #[must_use]
     pub fn read_batch(&self, mut requests: Vec<RecordRequest>) -> BatchReader<'_> {
         let runs = plan(&mut requests);
@@ -84,7 +82,7 @@ impl Log {
 }
 
 impl BatchReader<'_> {
-    /// Returns the number of requests made to the disk, and their bytes.
+    /// Returns how many requests were made to the disk, and their bytes.
     #[must_use]
     pub fn disk_reads(&self) -> (u64, u64) {
         (self.disk_reads, self.disk_read_bytes)
@@ -119,7 +117,7 @@ impl BatchReader<'_> {
     /// Waits for a run; `None` if all were completed.
     fn complete(&mut self) -> Option<CompletedRun> {
         let Some(done) = self.queue.next() else {
-            // A run that was lost with the ring: its records are read one by one.
+            // The run was lost with the ring: its records are read one by one.
             let number = self.in_flight.pop()?;
             let Run { segment, offset, bytes, ref requests } = self.runs[number];
             self.in_flight_bytes -= u64::from(bytes);
@@ -137,7 +135,7 @@ impl BatchReader<'_> {
         })
     }
 
-    /// Returns the next record of the current run.
+    /// Returns the current run's next record.
     fn next_in_current(&mut self) -> Option<(u64, Result<BatchRecord>)> {
         let current = self.current.as_mut()?;
         let Some(number) = current.requests.next() else {
@@ -184,7 +182,7 @@ impl CompletedRun {
         self.segment.as_deref().ok_or(Error::Invalid("the segment of the record was removed"))
     }
 
-    /// Returns the record of a request; `None` if its bytes were not read.
+    /// Returns a request's record; `None` if its bytes were not read.
     fn record(&self, request: &RecordRequest) -> Result<Option<BatchRecord>> {
         let segment = self.segment()?;
         let Some((buffer, bytes)) = &self.bytes else { return Ok(None) };

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 impl Log {
     /// Waits until all records are durable, appends a close record (the proof that the log was
-    /// closed), and ends the threads of the log. Dropping the log does the same and ignores errors.
+    /// closed), and ends the log's threads. Dropping the log does the same and ignores errors.
     ///
     /// # Errors
     /// Returns [`Error::Latched`] if a write or sync failed, and [`Error::Disk`] if a segment for
@@ -30,8 +30,8 @@ impl Log {
             drop(committer.join());
         }
         self.preparer.join();
-        // Locking and unlocking makes the deferred calls of wakers left by the preparing thread,
-        // which creates segments and has ended.
+        // Locking and unlocking makes the deferred waker calls left by the preparing thread, which
+        // creates segments and has ended.
         drop(self.shared.state.lock());
         closed
     }

@@ -1,4 +1,4 @@
-//! Exchanges the file of a sealed segment.
+//! Exchanges a sealed segment's file.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use crate::error::{Error, Result};
 use crate::segments::{RANDOM, Segment};
 
 impl Log {
-    /// Lets `exchange` put another file with the same bytes in the place of the file of a sealed
-    /// segment, such as one that is on another machine. The log then reads from that file, except
-    /// for reads that began before. No segment is removed meanwhile.
+    /// Lets `exchange` replace a sealed segment's file by another file with the same bytes, such as
+    /// one that is on another machine. The log then reads from that file, except for reads that
+    /// began before. No segment is removed meanwhile.
     ///
     /// # Errors
-    /// Returns the error of `exchange`, and [`Error::Invalid`] if `number` is the segment being
-    /// written or does not exist, or if the other file is of another segment. Returns
-    /// [`Error::Disk`], [`Error::Damaged`] and [`Error::Foreign`] if the other file cannot be
-    /// opened. The log then still reads from the former file until it is closed.
+    /// Returns `exchange`'s error, and [`Error::Invalid`] if `number` is the segment being written
+    /// or does not exist, or if the other file belongs to another segment. Returns [`Error::Disk`],
+    /// [`Error::Damaged`] and [`Error::Foreign`] if the other file cannot be opened. The log then
+    /// still reads from the former file until it is closed.
     ///
     /// # Durability
-    /// That of `exchange`.
+    /// The exchange is as durable as `exchange` makes it.
     pub fn exchange_file(
         &self,
         number: u32,

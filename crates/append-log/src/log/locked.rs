@@ -1,4 +1,4 @@
-//! Locks bytes of a record in the page cache.
+//! Locks a record's bytes in the page cache.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use crate::error::{Error, Result};
 use crate::lsn::Lsn;
 use crate::segments::Segment;
 
-/// The longest unit of the page cache, in pages of the processor: ext4 and XFS use no longer folios
+/// The longest page cache unit, in processor pages: ext4 and XFS use no longer folios
 /// (`MAX_PAGECACHE_ORDER`). Each begins at a multiple of its length.
 const FOLIO_PAGES_MAX: u64 = 2048;
 
-/// Bytes of a record in the page cache, which are neither dropped nor overwritten as long as this
-/// exists, nor as long as the kernel sends them.
+/// A record's bytes in the page cache. They are neither dropped nor overwritten while this value
+/// exists, or while the kernel sends them.
 #[derive(Debug)]
 pub struct LockedBytes {
     segment: Arc<Segment>,
     pages: Map,
-    /// The first byte in the file.
+    /// The file offset of the first byte.
     offset: u64,
     bytes: usize,
-    /// The offset of the first byte in its page.
+    /// The first byte's offset in its page.
     skipped: usize,
 }
 
 impl LockedBytes {
-    /// Locks bytes of a segment, if all of them are in the page cache and the log does not write near
-    /// them. `synced` is the end of the log.
+    /// Locks a segment's bytes, if all of them are in the page cache and the log does not write
+    /// near them. The log ends at `synced`.
     pub(super) fn lock(
         segment: &Arc<Segment>,
         offset: u64,
@@ -53,19 +53,19 @@ impl LockedBytes {
         Ok(Some(Self { segment: Arc::clone(segment), pages, offset, bytes, skipped }))
     }
 
-    /// Returns the offset of the first byte in the file.
+    /// Returns the first byte's offset in the file.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the number of bytes.
+    /// Returns the number of locked bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// `true` if the segment was removed: the space of its file is free when all bytes of it are
+    /// `true` if the segment was removed: its file's space is freed once all its locked bytes are
     /// dropped.
     #[must_use]
     pub fn is_removed(&self) -> bool {
@@ -75,7 +75,7 @@ impl LockedBytes {
     /// Copies the bytes from `at` on into `buffer`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there are fewer.
+    /// [`Error::Invalid`] if fewer bytes are locked.
     pub fn read(&self, at: usize, buffer: &mut [u8]) -> Result<()> {
         if at.checked_add(buffer.len()).is_none_or(|end| end > self.bytes) {
             return Err(Error::Invalid("fewer bytes are locked"));
@@ -84,8 +84,8 @@ impl LockedBytes {
     }
 }
 
-/// `true` if the log writes to no unit of the page cache that begins before `end`. A direct write
-/// removes the units that it touches, also if they are locked.
+/// `true` if the log writes to no page cache unit that begins before `end`. A direct write removes
+/// the units that it touches, even if they are locked.
 fn is_settled(segment: &Segment, end: u64, synced: Lsn) -> bool {
     let unit = FOLIO_PAGES_MAX * rustix::param::page_size() as u64;
     segment.number < synced.segment()

@@ -52,7 +52,7 @@ pub struct Log {
     removes_in_order: bool,
     /// Held while a segment is removed, or its file exchanged.
     removal: Mutex<()>,
-    /// The lock of the directory. It is released after `Drop` has waited for the threads to end.
+    /// The directory lock. It is released after `Drop` has waited for the threads to end.
     _lock: Lock,
 }
 
@@ -99,8 +99,7 @@ impl Log {
         self.shared.write_watermark()
     }
 
-    /// Returns the segments of the log in ascending order of their numbers. The last one is the
-    /// segment being written.
+    /// Returns the log's segments by ascending number. The last one is being written.
     #[must_use]
     pub fn segments(&self) -> Vec<SegmentInfo> {
         self.shared.segments.read().values().map(|segment| segment.info()).collect()
@@ -112,8 +111,8 @@ impl Log {
         self.shared.counters.snapshot()
     }
 
-    /// Returns the reason why the last attempt to create a segment failed, if that was another one
-    /// than space; `None` if it succeeded. Appends that need another segment are refused.
+    /// Returns the reason why the last attempt to create a segment failed, if the reason was not
+    /// space; `None` if the attempt succeeded. Appends that need another segment are rejected.
     #[must_use]
     pub fn segment_failure(&self) -> Option<Arc<haul_disk::Error>> {
         self.shared.state.lock().creation_failure()

@@ -25,10 +25,10 @@ impl Log {
     /// directory and its parents if they do not exist.
     ///
     /// # Errors
-    /// Returns the errors of [`Log::open`], and [`Error::Disk`] if the directory cannot be created.
+    /// Fails like [`Log::open`], and with [`Error::Disk`] if the directory cannot be created.
     ///
     /// # Durability
-    /// Gives the guarantee of [`Log::open`]. A directory created by this call survives a power cut.
+    /// Like [`Log::open`]. A directory created by this call survives a power cut.
     pub fn open_dir(
         dir: impl AsRef<Path>,
         options: Options,
@@ -45,7 +45,7 @@ impl Log {
     /// # Errors
     /// Returns [`Error::InUse`] if the log is already open, in this process or another one,
     /// [`Error::Damaged`] if bytes are invalid and `options.on_damage` is
-    /// [`crate::OnDamage::Refuse`], [`Error::Foreign`] if a file is not a segment of this log in a
+    /// [`crate::OnDamage::Refuse`], [`Error::Foreign`] if a file is not this log's segment in a
     /// supported format, and [`Error::Full`] if the disk has no space for a segment that the log
     /// needs.
     ///
@@ -112,7 +112,7 @@ impl Log {
     /// Opens the log in the root of `disk` read-only and delivers its records to `replay`.
     /// Meanwhile another process may append records and remove or recycle segments. This function
     /// does not write, sync, create, rename, remove or lock any file. It reports damage, and the
-    /// torn tail (the remains of an interrupted write) that [`Log::open`] would truncate.
+    /// torn tail (what an interrupted write left) that [`Log::open`] would truncate.
     ///
     /// Records are delivered in order and without a gap up to [`ReadOnlyReport::end`]. The last
     /// delivered records may not be synced yet by the writing process.
@@ -120,7 +120,7 @@ impl Log {
     /// # Errors
     /// Returns [`Error::Damaged`] and [`Error::Foreign`] like [`Log::open`], and
     /// [`Error::SegmentRemoved`] if the writing process repeatedly removes segments before this
-    /// call has opened them.
+    /// call opens them.
     ///
     /// # Durability
     /// None: a power cut may lose delivered records that the writing process has not acknowledged.

@@ -1,4 +1,4 @@
-//! Reads parts of a record, also after the segment that contains it was removed.
+//! Reads parts of a record, even after its segment was removed.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::format::RECORD_HEADER_BYTES;
 use crate::lsn::Position;
 use crate::segments::Segment;
 
-/// A record whose file stays readable as long as this exists.
+/// A record whose file stays readable while this value exists.
 ///
-/// If the segment is removed from the log, its file is not recycled before this is dropped. On a
-/// nearly full disk a new segment may need this file, so it should be dropped soon.
+/// If the segment is removed from the log, its file is not recycled before this value is dropped.
+/// On a nearly full disk a new segment may need this file, so drop it soon.
 #[derive(Debug, Clone)]
 pub struct PinnedRecord {
     pub(super) segment: Arc<Segment>,
@@ -28,20 +28,20 @@ impl Log {
     }
 
     /// Locks `bytes` bytes of a record's payload, from `from` on, in the page cache (`mlock`), if
-    /// they are there already: then they can be verified once, and be sent by `sendfile(2)` as often
-    /// as needed, without a copy.
+    /// they are there already: then they can be verified once, and be sent by `sendfile(2)` as
+    /// often as needed, without a copy.
     ///
     /// Returns `None` if not all of them are in the page cache, if the file is not on this machine,
     /// or if the log still writes so close to them that its direct writes could remove their pages
     /// from the page cache.
     ///
-    /// The file of the segment will not be recycled, because sockets may hold its pages for a long
-    /// time: when the segment is removed, its file is removed. Drop the bytes soon after that, so
-    /// that its space is free: [`LockedBytes::is_removed`], [`Log::shared_removals`].
+    /// The segment's file will not be recycled, because sockets may hold its pages for a long time:
+    /// when the segment is removed, its file is removed. Drop the bytes soon after that, so that
+    /// their space is freed: [`LockedBytes::is_removed`], [`Log::shared_removals`].
     ///
     /// # Errors
-    /// The error of the system call, such as the limit `RLIMIT_MEMLOCK`; [`Error::Invalid`] if the
-    /// payload ends before these bytes.
+    /// Returns [`Error::Invalid`] if the payload ends before these bytes, and [`Error::Disk`] if a
+    /// system call fails, such as at the limit `RLIMIT_MEMLOCK`.
     pub fn lock(
         &self,
         record: &PinnedRecord,
@@ -52,7 +52,7 @@ impl Log {
         LockedBytes::lock(&record.segment, offset, bytes, self.synced())
     }
 
-    /// Returns the number of segments that were removed after [`Log::lock`] had locked bytes of them.
+    /// Returns how many segments were removed after [`Log::lock`] had locked some of their bytes.
     #[must_use]
     pub fn shared_removals(&self) -> u64 {
         self.pool.shared_removals()
@@ -60,15 +60,15 @@ impl Log {
 }
 
 impl PinnedRecord {
-    /// Returns the position of the record.
+    /// Returns the record's position.
     #[must_use]
     pub fn position(&self) -> Position {
         self.at
     }
 
-    /// Reads the bytes of the payload from `offset` on into `buffer`, with one request. The checksum
-    /// of the record is not verified, because it covers the whole payload. Use this only if the
-    /// payload contains other checksums.
+    /// Reads the payload bytes from `offset` on into `buffer`, with one request. The record's
+    /// checksum is not verified, because it covers the whole payload. Use this only if the payload
+    /// contains other checksums.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if the payload ends before the end of `buffer`, or if the record
@@ -82,7 +82,8 @@ impl PinnedRecord {
         Ok(())
     }
 
-    /// Returns the offset in the file of the bytes of the payload from `offset` on.
+    /// Returns the file offset of the payload byte `offset`. Fails if the payload ends within
+    /// `bytes` bytes of it, or if the record was removed.
     pub(super) fn payload_at(&self, offset: u32, bytes: u64) -> Result<u64> {
         if u64::from(offset) + bytes > u64::from(self.at.payload_bytes) {
             return Err(Error::Invalid("the record ends before the bytes to read"));

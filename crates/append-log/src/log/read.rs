@@ -27,20 +27,20 @@ impl Log {
     ///
     /// Reads with one request if the payload has at most `payload_bytes_hint` bytes, otherwise
     /// reads the rest with a second request. The request with the hint may read bytes after the
-    /// record, which are not returned. [`Record::position`] returns the length of the record.
+    /// record, which are not returned. [`Record::position`] returns the record's length.
     ///
     /// # Errors
-    /// Returns the errors of [`Log::read`].
+    /// Fails like [`Log::read`].
     pub fn read_hinted(&self, lsn: Lsn, payload_bytes_hint: u32) -> Result<Record> {
         self.read_hinted_into(lsn, payload_bytes_hint, Vec::new())
     }
 
     /// Reads a record like [`Log::read_hinted`], into `buffer`, which the record then owns. The
-    /// present length and content of the buffer do not matter, but a buffer that is long enough is
+    /// buffer's present length and content do not matter, but a buffer that is long enough is
     /// neither allocated nor zeroed again.
     ///
     /// # Errors
-    /// Returns the errors of [`Log::read`].
+    /// Fails like [`Log::read`].
     pub fn read_hinted_into(
         &self,
         lsn: Lsn,
@@ -51,11 +51,11 @@ impl Log {
     }
 
     /// Reads a record like [`Log::read_hinted_into`] if all of it is in the page cache, and never
-    /// waits for the device. Returns `None` if it is not, if that cannot be known, or if the payload
-    /// has more than `payload_bytes_max` bytes.
+    /// waits for the device. Returns `None` if it is not, if that cannot be known, or if the
+    /// payload has more than `payload_bytes_max` bytes.
     ///
     /// # Errors
-    /// Returns the errors of [`Log::read`].
+    /// Fails like [`Log::read`].
     pub fn read_hinted_cached(
         &self,
         lsn: Lsn,
@@ -67,25 +67,24 @@ impl Log {
         segment.read_hinted_cached(lsn, payload_bytes_hint, payload_bytes_max, buffer)
     }
 
-    /// Reads the first bytes of a record's payload into `buffer`. The checksum of the record is not
-    /// verified, because it covers the whole payload. Use this only if the first bytes of the
-    /// payload contain another checksum.
+    /// Reads the first bytes of a record's payload into `buffer`. The record's checksum is not
+    /// verified, because it covers the whole payload. Use this only if the first payload bytes
+    /// contain another checksum.
     ///
     /// # Errors
-    /// Returns the errors of [`Log::read`], but detects damage only if the file is too short.
+    /// Fails like [`Log::read`], but detects damage only if the file is too short.
     pub fn read_front(&self, at: Position, buffer: &mut [u8]) -> Result<()> {
         let wanted = buffer.len().min(at.payload_bytes as usize);
         self.pin(at)?.read_payload_at(0, &mut buffer[..wanted])
     }
 
     /// Reads the front of the record at `lsn`, whose length is unknown, with one request. Returns
-    /// the position of the record and the first bytes of its payload: all of them, or as many as
-    /// `buffer` holds after the header of the record, which takes
-    /// [`crate::RECORD_HEADER_BYTES`].
+    /// the record's position and its first payload bytes: all of them, or as many as `buffer` holds
+    /// after the record header, which takes [`crate::RECORD_HEADER_BYTES`].
     ///
-    /// The checksum of the record's header is verified, so the position and the end of the payload
-    /// are correct. The checksum of the payload is not verified, because it covers the whole
-    /// payload. Use this only if the first bytes of the payload contain another checksum.
+    /// The header's checksum is verified, so the position and the payload's end are correct. The
+    /// payload's checksum is not verified, because it covers the whole payload. Use this only if
+    /// the first payload bytes contain another checksum.
     ///
     /// # Errors
     /// Returns [`Error::Damaged`] if the header is damaged or the file is too short, and
@@ -102,7 +101,7 @@ impl Log {
     /// never waits for the device. Returns `None` if it is not, or if that cannot be known.
     ///
     /// # Errors
-    /// Returns the errors of [`Log::read_front_hinted`].
+    /// Fails like [`Log::read_front_hinted`].
     pub fn read_front_hinted_cached<'a>(
         &self,
         lsn: Lsn,
@@ -130,7 +129,7 @@ impl Log {
     /// for damage evicts no other data. [`Replay::wants_more`] can end the scan early.
     ///
     /// # Errors
-    /// Returns the errors of [`Log::scan`].
+    /// Fails like [`Log::scan`].
     pub fn check(&self, number: u32, replay: &mut dyn Replay) -> Result<Vec<Damage>> {
         self.scan_segment(number, true, replay)
     }

@@ -1,5 +1,5 @@
-//! Reads the records of a log in order, from any LSN to the newest durable record, while other
-//! threads append.
+//! Reads a log's records in order, from any LSN to the newest durable record, while other threads
+//! append.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::segments::Segment;
 /// The number of bytes per read request.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// A reader that delivers the records of a log in order, including records appended after the
-/// reader was created.
+/// A reader that delivers a log's records in order, including records appended after the reader was
+/// created.
 ///
 /// It delivers only durable records, which no crash can remove. A log may have any number of
 /// readers. Appending threads never wait for a reader.
@@ -35,7 +35,7 @@ pub struct Reader {
     synced: Lsn,
 }
 
-/// A segment and a handle of its file for sequential reading.
+/// A segment and a file handle for sequential reading.
 type OpenSegment = (Arc<Segment>, Arc<dyn File>);
 
 impl Log {
@@ -47,11 +47,11 @@ impl Log {
         Reader { shared, from, at: from, open: None, synced: Lsn(0) }
     }
 
-    /// Returns the position of the newest durable record of the log; `None` if there is none. Reads
-    /// the last segment with a record.
+    /// Returns the position of the newest durable record; `None` if there is none. Reads the last
+    /// segment with a record.
     ///
     /// # Errors
-    /// Returns [`Error::Damaged`] if bytes of this segment, or of one after it, are invalid, and
+    /// Returns [`Error::Damaged`] if this segment or a later one has invalid bytes, and
     /// [`Error::Disk`] if a file cannot be read.
     pub fn last_record(&self) -> Result<Option<Position>> {
         for segment in self.segments().iter().rev() {
@@ -75,8 +75,8 @@ impl Reader {
     /// [`Log::truncate_back`].
     ///
     /// # Errors
-    /// Returns [`Error::Damaged`] if bytes of the segment are invalid. The next call continues at
-    /// the first valid record after the damage.
+    /// Returns [`Error::Damaged`] if the segment has invalid bytes. The next call continues at the
+    /// first valid record after the damage.
     pub fn read_next(&mut self) -> Result<Option<(Position, &[u8])>> {
         match self.advance()? {
             Some(at) => self.deliver(at).map(Some),
@@ -88,7 +88,7 @@ impl Reader {
     /// log is closed, or if a failed write or sync has stopped it.
     ///
     /// # Errors
-    /// Returns the errors of [`Reader::read_next`].
+    /// Fails like [`Reader::read_next`].
     pub fn wait_next(&mut self, timeout: Option<Duration>) -> Result<Option<(Position, &[u8])>> {
         let deadline = timeout.and_then(|timeout| now().checked_add(timeout));
         loop {

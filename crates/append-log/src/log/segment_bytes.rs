@@ -1,4 +1,4 @@
-//! Reads the verified bytes of a segment, so that they can be copied to another place.
+//! Reads a segment's verified bytes, so that they can be copied to another place.
 
 use std::cmp::Ordering;
 
@@ -11,30 +11,30 @@ use crate::replay::SegmentInfo;
 use crate::segments::Segment;
 use crate::segments::header::read_header;
 
-/// The maximum number of bytes per read request: so few that they are still in the cache of the
-/// processor when they are verified and copied.
+/// The maximum number of bytes per read request: few enough that they are still in the processor
+/// cache when they are verified and copied.
 const READ_BYTES: usize = 256 << 10;
 
-/// The result of reading the bytes of a segment.
+/// The result of [`crate::Log::read_bytes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentBytes {
     /// The segment.
     pub segment: SegmentInfo,
     /// The number of bytes that were read. They end where a record ends.
     pub bytes: u32,
-    /// `true` if no record of the segment follows these bytes, now or later.
+    /// `true` if no record follows these bytes in the segment, now or later.
     pub is_complete: bool,
 }
 
 impl Log {
-    /// Appends the durable bytes of a segment from the offset `from`, 0 or the end of the bytes that
-    /// an earlier call read, to `target`, and passes the records in them to `each`. Bytes that begin
-    /// at 0 include the header page of the segment. Reads no bytes if none are durable yet, and
-    /// about `bytes_max` bytes at most, but at least one record if there is one.
+    /// Appends a segment's durable bytes from the offset `from`, 0 or the end of the bytes that an
+    /// earlier call read, to `target`, and passes the records in them to `each`. Bytes that begin
+    /// at 0 include the segment's header page. Reads no bytes if none are durable yet, and about
+    /// `bytes_max` bytes at most, but at least one record if there is one.
     ///
     /// All records are verified. The bytes never change: a later call reads the same bytes for the
-    /// same range, until the segment is removed. A copy of the segment is the concatenation of these
-    /// bytes, see [`crate::RebuiltSegment`].
+    /// same range, until the segment is removed. These bytes, concatenated, are a copy of the
+    /// segment, see [`crate::RebuiltSegment`].
     ///
     /// # Errors
     /// Returns [`Error::Damaged`] if a record is invalid; [`Error::Disk`] if the file cannot be
@@ -103,7 +103,7 @@ impl Log {
     }
 }
 
-/// Returns the header page of a segment as it is in a file without damage.
+/// Returns a segment's header page as it is in a file without damage.
 fn header_page(segment: &Segment) -> Result<Vec<u8>> {
     let header = match read_header(&*segment.file, segment.number)? {
         Ok(found) if found.header.salt == segment.salt => found.header,

@@ -1,11 +1,11 @@
-//! Reports the free space of a log, and removes spare files to free space.
+//! Reports a log's free space, and removes spare files to free space.
 
 use super::Log;
 use crate::append::state::Next;
 use crate::error::Result;
 use crate::segments::reserve::Room;
 
-/// The free space of a log.
+/// A log's free space.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Space {
     /// The free bytes in the segment being written; 0 if [`crate::Room::Ordinary`] records may not
@@ -13,36 +13,36 @@ pub struct Space {
     pub tail_bytes: u64,
     /// The free bytes in the segment being written for [`crate::Room::Compaction`] records.
     pub compaction_tail_bytes: u64,
-    /// The length of the next segment in bytes, if it is ready or being created; otherwise 0.
+    /// The next segment's length in bytes, if it is ready or being created; otherwise 0.
     pub next_bytes: u64,
-    /// The total length in bytes of the spare files that are not reserved. A spare file is the file
-    /// of a removed segment, kept for reuse, or a file created in advance.
+    /// The total bytes in spare files that are not reserved. A spare file is a removed segment's
+    /// file, kept for reuse, or a file created in advance.
     pub spare_bytes: u64,
-    /// The free bytes of the file system that new segments for ordinary records may use; `None` if
-    /// the disk reports no limit.
+    /// The file system's free bytes that new segments for ordinary records may use; `None` if the
+    /// disk reports no limit.
     pub creatable_bytes: Option<u64>,
-    /// The number of segments of full length that are currently reserved for deletions and
-    /// compaction.
+    /// How many full-length segments are currently reserved for deletions and compaction.
     pub reserved_segments: usize,
-    /// The number of segments that should be reserved. It is greater than `reserved_segments` if
-    /// reserved segments are in use or the disk has no space for them.
+    /// How many segments should be reserved. It is greater than `reserved_segments` if reserved
+    /// segments are in use or the disk has no space for them.
     pub reserved_segments_wanted: usize,
-    /// The length in bytes that each reserved segment should have: that of the longest segment. If
-    /// segments are reserved, each new segment for ordinary records has at least this length.
+    /// The length in bytes that each reserved segment should have, which is the longest segment's
+    /// length. If segments are reserved, each new segment for ordinary records has at least this
+    /// length.
     pub reserved_segment_bytes: u64,
 }
 
 impl Log {
-    /// Returns the number of spare files of full length, including those reserved for compaction.
+    /// Returns how many spare files have full length, including those reserved for compaction.
     #[must_use]
     pub fn spare_segments(&self) -> usize {
         self.pool.spares()
     }
 
-    /// Returns the free space of the log.
+    /// Returns the log's free space.
     ///
     /// # Errors
-    /// Returns [`crate::Error::Disk`] if the free space of the file system cannot be determined.
+    /// Returns [`crate::Error::Disk`] if the file system's free space cannot be determined.
     pub fn space(&self) -> Result<Space> {
         let pool = self.pool.space()?;
         let state = self.shared.state.lock();

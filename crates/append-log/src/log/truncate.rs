@@ -21,15 +21,15 @@ impl Log {
     /// be recycled.
     ///
     /// # Errors
-    /// Returns [`Error::Invalid`] if `number` is the segment being written, does not exist, or is not
-    /// the oldest one ([`crate::Options::removes_in_order`]), and [`Error::Disk`] if its file cannot
-    /// be removed or renamed.
+    /// Returns [`Error::Invalid`] if `number` is the segment being written, does not exist, or is
+    /// not the oldest one ([`crate::Options::removes_in_order`]), and [`Error::Disk`] if its file
+    /// cannot be removed or renamed.
     ///
     /// # Durability
     /// When this returns `Ok`, the removal survives a power cut.
     pub fn remove_segment(&self, number: u32) -> Result<()> {
-        // The removal of a segment is durable before that of the next one begins: a power cut must
-        // not leave a gap between segments.
+        // The removal is durable before the next segment's removal begins: a power cut must not
+        // leave a gap between segments.
         let _one_at_a_time = self.removal.lock();
         let oldest = self.shared.segments.read().keys().next().copied();
         if self.removes_in_order && oldest.is_some_and(|oldest| oldest < number) {
@@ -40,7 +40,7 @@ impl Log {
         self.remove(number)
     }
 
-    /// Removes a segment. The caller holds the lock of removals.
+    /// Removes a segment. The caller holds the lock for removals.
     fn remove(&self, number: u32) -> Result<()> {
         let mut segments = self.shared.segments.write();
         if segments.keys().next_back() == Some(&number) {
@@ -88,19 +88,19 @@ impl Log {
     /// truncation.
     ///
     /// 1. Pauses appends, and waits until all records are synced.
-    /// 2. Writes `lsn` into the header of the next segment, which has no records yet, as the end of
-    ///    the log before that segment, and syncs the header. A crash before the header is durable
+    /// 2. Writes `lsn` into the header of the next segment, which has no records yet, as the LSN at
+    ///    which the earlier log ends, and syncs the header. A crash before the header is durable
     ///    leaves the log unchanged. Once it is durable, the records are removed, and recovery
     ///    completes the following steps.
     /// 3. Writes and syncs a seal, the record that ends a segment, at `lsn`.
     /// 4. Removes the segments between the segment that contains `lsn` and the next segment.
     ///
     /// # Errors
-    /// Returns [`Error::Invalid`] if no record begins at `lsn`, or if bytes of its segment were locked
-    /// by [`Log::lock`], and [`Error::Full`] if the disk has no space for the next segment; in these
-    /// cases the log is unchanged. Returns
-    /// [`Error::Latched`] if a write or sync failed. Returns [`Error::Disk`] if a segment cannot be
-    /// removed; the truncation is effective nevertheless.
+    /// Returns [`Error::Invalid`] if no record begins at `lsn`, or if bytes of its segment were
+    /// locked by [`Log::lock`], and [`Error::Full`] if the disk has no space for the next segment;
+    /// in these cases the log is unchanged. Returns [`Error::Latched`] if a write or sync failed.
+    /// Returns [`Error::Disk`] if a segment cannot be removed; the truncation is effective
+    /// nevertheless.
     ///
     /// # Durability
     /// When this returns `Ok`, the truncation survives a power cut.
@@ -120,7 +120,7 @@ impl Log {
         Self::remove_segments(&outcome?, |number| self.remove(number)).map(drop)
     }
 
-    /// Fails if sockets may still send pages of the segment in which a seal is about to be written.
+    /// Fails if sockets may still send pages of the segment that is about to get a seal.
     fn close_pages(&self, lsn: Lsn) -> Result<()> {
         match self.segment_of(lsn)?.pages.retire() {
             true => Ok(()),
@@ -157,8 +157,8 @@ impl Log {
         let limit = if is_last { synced.offset() } else { segment.end() };
         let mut reader = SegmentReader::new(&segment, &file, limit, WINDOW_BYTES);
         match reader.record_at(lsn.offset())?.map(|(header, _)| header.kind) {
-            // A watermark or close record begins at `lsn` if `lsn` was the end of the log before
-            // that record was written.
+            // A watermark or close record begins at `lsn` if the log ended at `lsn` before that
+            // record was written.
             Some(Kind::Data | Kind::Watermark | Kind::Close) => Ok(()),
             _ => Err(Error::Invalid("no record begins at the LSN to truncate at")),
         }
@@ -177,7 +177,7 @@ impl Log {
         let tail = Tail { segment: Arc::new(renewed), writer: ready.writer };
         let mut segments = self.shared.segments.write();
         let detached = segments.range(lsn.segment() + 1..);
-        // Readers that have one of these segments open see no more records in it.
+        // Readers that have such a segment open see no more records in it.
         let between = detached.map(|(number, segment)| {
             segment.end_at(HEADER_BYTES);
             *number
@@ -197,8 +197,7 @@ impl Log {
         Ok(between)
     }
 
-    /// Stops the log permanently if `outcome` is an error of the disk, and then returns
-    /// [`Error::Latched`].
+    /// Stops the log permanently if `outcome` is a disk error, and then returns [`Error::Latched`].
     fn or_latch<T>(&self, outcome: Result<T>) -> Result<T> {
         if let Err(Error::Disk(error)) = outcome {
             let mut state = self.shared.state.lock_undelivered();

@@ -1,5 +1,5 @@
-//! Implements readahead for direct I/O, which has none from the kernel: a thread reads the next
-//! window of a file while another thread decodes the current one.
+//! Implements readahead for direct I/O, which has none from the kernel: a thread reads a file's
+//! next window while another thread decodes the current one.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use crate::error::{Error, Result};
 /// The number of bytes per read request.
 pub(crate) const READ_AHEAD_BYTES: usize = 2 << 20;
 
-/// The number of free bytes before the data of a window, for the beginning of a record that ends in
-/// this window.
+/// The number of free bytes before a window's data, for the beginning of a record that ends in this
+/// window.
 pub(crate) const HEADROOM_BYTES: usize = 512 << 10;
 
-/// The length of the memory of a window, unless it was read for a longer record.
+/// A window's memory, in bytes, unless it was read for a longer record.
 const WINDOW_BYTES: usize = HEADROOM_BYTES + READ_AHEAD_BYTES;
 
-/// The number of windows of a reader: one is being decoded, one is ready, one is being read.
+/// The number of windows per reader: one is being decoded, one is ready, one is being read.
 const WINDOWS: usize = 3;
 
 /// The maximum number of unused windows in the pool.
 const POOLED_WINDOWS_MAX: usize = 16;
 
-/// A range of a file held in memory.
+/// A file range held in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     memory: AlignedBuf,
-    /// The offset of the range in `memory`.
+    /// The range's offset in `memory`.
     from: usize,
-    /// The offset of the range in the file.
+    /// The range's offset in the file.
     start: u64,
     bytes: usize,
 }
@@ -73,7 +73,7 @@ impl Window {
         bytes: usize,
     ) -> Result<()> {
         let needed = headroom + bytes;
-        // The memory for a long record is not kept for the reads after it.
+        // Memory for a long record is not kept for later reads.
         let is_oversized = self.memory.len() > WINDOW_BYTES && needed <= WINDOW_BYTES;
         if self.memory.len() < needed || is_oversized {
             self.memory = AlignedBuf::zeroed(needed);
@@ -111,8 +111,8 @@ fn read_pages(file: &dyn File, buffer: &mut [u8], offset: u64) -> Result<usize> 
     Ok(done)
 }
 
-/// A pool of unused windows, shared by the readers of several files, because allocating the memory
-/// takes longer than reading into it.
+/// A pool of unused windows that several files' readers share, because allocating the memory takes
+/// longer than reading into it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Windows(Arc<Mutex<Vec<Window>>>);
 
@@ -129,14 +129,14 @@ impl Windows {
     }
 }
 
-/// The handle of a thread that reads a file window by window. The thread ends at the end of the
+/// A handle to a thread that reads a file window by window. The thread ends at the end of the
 /// range, or when this handle is dropped.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     ready: Receiver<Result<Window>>,
     used: Sender<Window>,
     spare: Windows,
-    /// The file offset of the next window.
+    /// The next window's file offset.
     next: u64,
     end: u64,
 }

@@ -1,4 +1,4 @@
-//! Delivers all valid records of a segment in order, and reports invalid bytes between them.
+//! Delivers a segment's valid records in order, and reports invalid bytes between them.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::read::segment_reader::{SegmentReader, TailSurvey, padded};
 use crate::replay::{Damage, Replay};
 use crate::segments::Segment;
 
-/// The knowledge of the caller about the end of a segment before the segment is read.
+/// What the caller knows about a segment's end before the segment is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentState {
-    /// The segment is the last one with records. After a crash it may end with a torn tail, which
-    /// cannot begin before `durable_end`.
+    /// The last segment with records. After a crash it may end with a torn tail, which cannot begin
+    /// before `durable_end`.
     Last { durable_end: u32 },
-    /// A later segment has records, so all records of this one, including its seal, are durable.
+    /// A later segment has records, so all its records, including its seal, are durable.
     Sealed,
     /// The segment is read up to this offset. All records before it are durable.
     SyncedTo(u32),
 }
 
-/// The kind of the last record of a segment.
+/// The kind of a segment's last record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndState {
     /// The last record is a seal.
@@ -75,13 +75,13 @@ impl Scan {
         self.end += padded(header);
     }
 
-    /// Reports damage if the length of the file differs from the one in the header.
+    /// Reports damage if the file length differs from the length in the header.
     fn check_length(&mut self, segment: &Segment, state: SegmentState, file_bytes: u64) {
         if file_bytes == u64::from(segment.bytes) {
             return;
         }
         let what = format!("the file ends here, its header declares {} bytes", segment.bytes);
-        // If `true`, the missing part of the file lies after the last record, so no record is lost.
+        // If `true`, the file's missing part lies after the last record, so no record is lost.
         let ended_before = matches!(state, SegmentState::Last { durable_end } if durable_end <= self.end)
             && u64::from(self.end) + RECORD_HEADER_BYTES as u64 <= file_bytes
             && self.torn_bytes == 0;
@@ -97,9 +97,9 @@ impl Scan {
     }
 }
 
-/// Delivers every valid record of a segment to `replay`, in order, and finds the end and the
-/// damage. Reads no record before `from`, the offset of a record or of the end of the records; this
-/// end may be that of the seal.
+/// Delivers every valid record in a segment to `replay`, in order, and finds the end and the
+/// damage. Reads no record before `from`, the offset at which a record begins or the records end.
+/// The records may end with the seal.
 ///
 /// Invalid bytes in the last segment are classified by the records after them. If the `synced`
 /// field of such a record lies after the invalid bytes, these bytes were durable when the record
@@ -108,8 +108,7 @@ impl Scan {
 /// scan ends.
 ///
 /// # Source
-/// This follows the synced offset in the chunks of Pebble's log (cockroachdb/pebble, pull request
-/// 4331).
+/// This follows the synced offset in Pebble's log chunks (cockroachdb/pebble, pull request 4331).
 pub(crate) fn scan(
     segment: &Arc<Segment>,
     file: &Arc<dyn File>,
@@ -195,9 +194,9 @@ pub(crate) fn scan(
     Ok(scan)
 }
 
-/// `true` if the page of a segment's first record contains only zeros, as in a new segment.
+/// `true` if the page with a segment's first record contains only zeros, as in a new segment.
 pub(crate) fn is_first_page_zero(segment: &Arc<Segment>, file: &Arc<dyn File>) -> Result<bool> {
-    // The missing part of a file that was shortened may have contained records.
+    // If the file was shortened, its missing part may have contained records.
     if file.bytes()? != u64::from(segment.bytes) {
         return Ok(false);
     }
@@ -206,9 +205,9 @@ pub(crate) fn is_first_page_zero(segment: &Arc<Segment>, file: &Arc<dyn File>) -
     Ok(reader.next_written_page(HEADER_BYTES)?.is_none())
 }
 
-/// `true` if the `synced` field of any record in the segment lies after the first record. Such a
-/// field proves that records before it were durable. If the segment's first page is zero
-/// nevertheless, the segment was in use and has lost this page.
+/// `true` if any record's `synced` field in the segment lies after the first record. Such a field
+/// proves that records before it were durable. If the segment's first page is zero nevertheless,
+/// the segment was in use and has lost this page.
 pub(crate) fn has_durable_records(segment: &Arc<Segment>, file: &Arc<dyn File>) -> Result<bool> {
     let range = (HEADER_BYTES, segment.limit);
     let mut reader = SegmentReader::sequential(segment, file, range, &Windows::default());

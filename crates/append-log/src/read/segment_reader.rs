@@ -1,4 +1,4 @@
-//! Finds records in the file of a segment, at any offset and among invalid bytes.
+//! Finds records in a segment's file, at any offset and among invalid bytes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::lsn::{Lsn, Position};
 use crate::read::read_ahead::{READ_AHEAD_BYTES, ReadAhead, Window, Windows};
 use crate::segments::Segment;
 
-/// A page of zeros, as in the unused part of a segment.
+/// A page of zeros, as in a segment's unused part.
 const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 
 /// Returns the length in bytes that a record takes in its segment, padding included.
@@ -28,7 +28,7 @@ pub(crate) struct TailSurvey {
     pub(crate) written_end: u32,
 }
 
-/// A reader of the records of one segment, at any offset.
+/// A reader for one segment's records, at any offset.
 #[derive(Debug)]
 pub(crate) struct SegmentReader {
     pub(crate) segment: Arc<Segment>,
@@ -158,8 +158,8 @@ impl SegmentReader {
         Ok(header.filter(fits))
     }
 
-    /// Searches the pages from `offset` on, beginning with the rest of the first page, for one that
-    /// is not all zeros. Returns its start and the offset after its last non-zero byte.
+    /// Searches the pages from `offset` on, beginning with the rest of the first page, for a page
+    /// that is not all zeros. Returns its start and the offset after its last non-zero byte.
     pub(crate) fn next_written_page(&mut self, offset: u32) -> Result<Option<(u32, u32)>> {
         let mut offset = offset;
         while offset < self.limit {
@@ -197,8 +197,8 @@ impl SegmentReader {
         Ok((None, written_end))
     }
 
-    /// Returns the offsets between `start` and `end` at which the bytes contain the LSN of this
-    /// offset, as a record header does.
+    /// Returns the offsets between `start` and `end` at which the bytes contain the offset's own
+    /// LSN, as a record header does.
     fn candidates_in(&mut self, start: u32, end: u32) -> Result<Vec<u32>> {
         let number = self.segment.number;
         let bytes = self.bytes_at(start, (end - start) as usize + RECORD_HEADER_BYTES)?;

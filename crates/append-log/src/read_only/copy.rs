@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::HEADER_BYTES;
 use crate::names;
 
-/// The number of bytes that are copied at a time.
+/// The number of bytes copied at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
 impl ReadOnlyLog {
@@ -30,7 +30,7 @@ impl ReadOnlyLog {
         for (number, read) in &self.segments {
             let copy = target.create(&names::segment(*number), Open::default())?;
             copy_segment(read, &*copy)?;
-            // A file is recycled only after it was renamed, so the bytes are those of the segment.
+            // A file is recycled only after it was renamed, so the bytes belong to the segment.
             if !self.has_name(&read.segment)? {
                 return Err(Error::SegmentRemoved { file: read.segment.path.clone() });
             }
@@ -40,7 +40,7 @@ impl ReadOnlyLog {
     }
 }
 
-/// Copies the records of a segment and its header pages. The remaining bytes of the copy are a hole.
+/// Copies a segment's records and its header pages. The copy's remaining bytes are a hole.
 fn copy_segment(read: &ReadSegment, copy: &dyn File) -> Result<()> {
     let segment = &read.segment;
     copy.resize(segment.bytes.into())?;

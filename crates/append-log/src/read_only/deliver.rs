@@ -1,4 +1,4 @@
-//! Delivers the records of a log that another process may be writing.
+//! Delivers the records in a log that another process may be writing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ pub(super) struct ReadSegment {
     pub(super) end: u32,
 }
 
-/// Delivers the records of all segments in order, up to the end of the log or to a segment that the
-/// writing process removed. Returns the segments that were read or are known to `replay`, with the
-/// ends of their records.
+/// Delivers all segments' records in order, up to the log's end or to a segment that the writing
+/// process removed. Returns the segments that were read or are known to `replay`, with the offsets
+/// at which their records end.
 pub(super) fn deliver(
     disk: &dyn Disk,
     listed: SegmentList,
@@ -88,7 +88,7 @@ pub(super) fn deliver(
 struct Walk<'a> {
     disk: &'a dyn Disk,
     segment: &'a Arc<Segment>,
-    /// The offset of the first record to be read.
+    /// The first offset to read.
     from: u32,
     state: SegmentState,
     on_damage: OnDamage,
@@ -109,8 +109,8 @@ impl Walk<'_> {
     /// bytes before the `synced` field of such a record were durable when the record was written. A
     /// position before the greatest `synced` field is therefore read again, and is damage only if
     /// it is still invalid and the segment's file still has its name. The first invalid position
-    /// after all `synced` fields is the end of the log. The bytes after an invalid position are
-    /// surveyed only once, so that a fast writer cannot postpone the end indefinitely.
+    /// after all `synced` fields is the log's end. The bytes after an invalid position are surveyed
+    /// only once, so that a fast writer cannot postpone the end indefinitely.
     fn run(&self, report: &mut ReadOnlyReport, replay: &mut dyn Replay) -> Result<WalkOutcome> {
         let (segment, file) = (self.segment, &self.segment.file);
         let limit = if let SegmentState::SyncedTo(end) = self.state { end } else { segment.limit };

@@ -1,4 +1,4 @@
-//! Lists and opens the segments of a log that another process may be writing.
+//! Lists and opens the segments in a log that another process may be writing.
 
 use std::sync::Arc;
 
@@ -16,21 +16,20 @@ use crate::segments::{Segment, Segments, lost_segments};
 /// The mode for opening segments read-only.
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
 
-/// The maximum number of attempts to open all listed segments while another process removes
-/// segments.
+/// How many times opening all listed segments is attempted while another process removes segments.
 const TRIES: u32 = 64;
 
-/// The opened segments of a log: those with records, those without, and the ends of segments that
-/// later headers declare.
+/// A log's opened segments: those with records, those without, and the ends of segments that later
+/// headers declare.
 pub(super) struct SegmentList {
     pub(super) segments: Segments,
     pub(super) unused: Segments,
     pub(super) chain: Chain,
 }
 
-/// Opens all segments of the log as they existed at one moment.
+/// Opens all the log's segments as they existed at one moment.
 ///
-/// 1. Lists the directory, opens the file of each segment and reads its header.
+/// 1. Lists the directory, opens each segment's file and reads its header.
 /// 2. Lists the directory again. A file is recycled only after it was renamed, so the bytes read
 ///    from a file that still has its name are valid. If a listed segment no longer has its name,
 ///    the function starts again.
@@ -108,7 +107,7 @@ fn numbers(disk: &dyn Disk) -> Result<Vec<u32>> {
     Ok(disk.list("")?.iter().filter_map(number).collect())
 }
 
-/// `true` if the file of segment `number` exists under its name.
+/// `true` if segment `number` has a file under its name.
 pub(super) fn has_name(disk: &dyn Disk, number: u32) -> Result<bool> {
     match disk.open(&names::segment(number), READ) {
         Ok(_) => Ok(true),

@@ -1,4 +1,4 @@
-//! Reads the records of a read-only log in order.
+//! Reads a read-only log's records in order.
 
 use super::snapshot::ReadOnlyLog;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::replay::Damage;
 /// The number of bytes per read request.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// A reader that delivers the records of a [`ReadOnlyLog`] in order, up to the end of that log.
+/// A reader that delivers a [`ReadOnlyLog`]'s records in order, up to that log's end.
 #[derive(Debug)]
 pub struct ReadOnlyReader<'a> {
     log: &'a ReadOnlyLog,
@@ -64,9 +64,9 @@ impl<'a> ReadOnlyReader<'a> {
     /// Returns the next record, or `None` at the end of the log.
     ///
     /// # Errors
-    /// Returns [`Error::Damaged`] if bytes of the segment are invalid; the next call continues at
-    /// the first valid record after the damage. Returns [`Error::SegmentRemoved`] if bytes are
-    /// invalid because the writing process removed the segment.
+    /// Returns [`Error::Damaged`] if the segment has invalid bytes; the next call continues at the
+    /// first valid record after the damage. Returns [`Error::SegmentRemoved`] if bytes are invalid
+    /// because the writing process removed the segment.
     pub fn read_next(&mut self) -> Result<Option<(Position, &[u8])>> {
         let Some(at) = self.advance()? else { return Ok(None) };
         let open = self.open.as_mut().ok_or(Error::Invalid("no segment is open"))?;
@@ -95,8 +95,8 @@ impl<'a> ReadOnlyReader<'a> {
             let found = open.record_at(lsn.offset())?;
             let found = found.map(|(header, payload)| (header, Position::of(lsn, payload)));
             let Some((header, at)) = found else { return self.skip_damage().map(|()| None) };
-            // The bytes after a seal are ignored. The end of a segment whose records opening did
-            // not read is unknown.
+            // The bytes after a seal are ignored. If opening did not read a segment's records, its
+            // end is unknown.
             let after =
                 if header.kind == Kind::Seal { read.end } else { lsn.offset() + padded(&header) };
             self.at = Lsn::new(*number, after);

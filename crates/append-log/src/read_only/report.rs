@@ -1,15 +1,15 @@
-//! Defines the report of opening a log read-only.
+//! Defines the report on opening a log read-only.
 
 use crate::lsn::Lsn;
 use crate::replay::Damage;
 
-/// The result of opening a log read-only.
+/// What opening a log read-only found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOnlyReport {
     /// The number of data records delivered from segments that were read. Segments for which
     /// [`crate::Replay::is_known`] returned `true` are not read or counted.
     pub records: u64,
-    /// The LSN at which the delivered records end. All records before it were delivered, except for
+    /// The LSN at which the delivered records end. All records before it were delivered, except
     /// those in `damage`.
     pub end: Lsn,
     /// The number of bytes after `end` that do not form a valid record yet. Either another process
@@ -24,6 +24,6 @@ pub struct ReadOnlyReport {
     /// The damage found. Always empty with [`crate::OnDamage::Refuse`], which makes opening fail
     /// instead.
     pub damage: Vec<Damage>,
-    /// The damaged segment header pages of which a copy is valid. They affect no record.
+    /// Damaged segment header pages that have a valid copy. They affect no record.
     pub header_damage: Vec<Damage>,
 }

@@ -47,7 +47,7 @@ impl ReadOnlyLog {
         last.map_or(Lsn(0), |(number, last)| Lsn::new(*number, last.end))
     }
 
-    /// Returns the segments in ascending order of their numbers.
+    /// Returns the segments by ascending number.
     #[must_use]
     pub fn segments(&self) -> Vec<SegmentInfo> {
         self.segments.values().map(|read| read.segment.info()).collect()
@@ -77,8 +77,8 @@ impl ReadOnlyLog {
     }
 
     /// `true` if the segment's file still exists under its name. The writing process overwrites a
-    /// file only after the removal of its name is durable, so bytes read before this check are
-    /// those of the segment.
+    /// file only after its name's removal is durable, so bytes read before this check belong to the
+    /// segment.
     pub(super) fn has_name(&self, segment: &Segment) -> Result<bool> {
         has_name(&*self.disk, segment.number)
     }

@@ -21,10 +21,10 @@ use crate::strategy::WriteStrategy;
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNKS_AHEAD: usize = 32;
 
-/// The maximum capacity in bytes of a chunk that is used again.
+/// The maximum capacity in bytes at which a chunk is used again.
 const KEPT_BYTES_MAX: usize = 4 * CHUNK_BYTES;
 
-/// The inputs of recovery, and the report to which reading adds its results.
+/// The recovery inputs, and the report to which reading adds its results.
 pub(crate) struct ReplayContext<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) strategy: &'a WriteStrategy,
@@ -60,8 +60,8 @@ pub(crate) fn open_durable(
 #[derive(Debug, Default)]
 struct Chunk {
     bytes: Vec<u8>,
-    /// The positions of the records, whose payloads are concatenated in `bytes`, each with `true`
-    /// if the record is valid.
+    /// The record positions, each with `true` if the record is valid. `bytes` has the payloads,
+    /// concatenated.
     records: Vec<(Position, bool)>,
 }
 
@@ -80,7 +80,7 @@ impl Chunk {
     }
 }
 
-/// A [`Replay`] that collects the records of a segment into chunks and sends them to the delivering
+/// A [`Replay`] that collects a segment's records into chunks and sends them to the delivering
 /// thread.
 struct Collector<'a> {
     chunk: Chunk,
@@ -104,7 +104,7 @@ impl Collector<'_> {
         // Sending fails if the receiver was dropped after an error in another segment. Nothing more
         // is delivered then, so the error is ignored.
         drop(self.full.send(full));
-        // Empty chunks take the places for which a long chunk counts.
+        // A long chunk counts as several: empty chunks take the remaining places.
         (0..more).for_each(|_| drop(self.full.send(Chunk::default())));
     }
 }
@@ -122,7 +122,7 @@ impl Replay for Collector<'_> {
 /// A segment to be read, and the channels for its chunks and its scan.
 struct Job {
     segment: Arc<Segment>,
-    /// The offset of the first record to be read.
+    /// The first offset to read.
     from: u32,
     state: SegmentState,
     full: SyncSender<Chunk>,
@@ -178,7 +178,7 @@ pub(crate) fn deliver(
     })
 }
 
-/// Delivers the chunks of one segment until it was read completely.
+/// Delivers one segment's chunks until it was read completely.
 fn take(
     context: &mut ReplayContext<'_>,
     segment: &Arc<Segment>,
@@ -186,7 +186,7 @@ fn take(
 ) -> Result<Scan> {
     for mut chunk in chunks {
         chunk.deliver(context.replay);
-        // The memory of a long record is not kept, and an empty chunk has none.
+        // A long record's memory is not kept, and an empty chunk has none.
         if (1..=KEPT_BYTES_MAX).contains(&chunk.bytes.capacity()) {
             chunk.bytes.clear();
             chunk.records.clear();

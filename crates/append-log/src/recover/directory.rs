@@ -1,4 +1,4 @@
-//! Lists the files in the directory of a log, and removes segments that are no longer part of it.
+//! Lists the files in a log directory, and removes segments that are no longer part of the log.
 
 use std::sync::Arc;
 
@@ -18,18 +18,17 @@ use crate::segments::pool::Pool;
 use crate::segments::{RANDOM, Segment, Segments};
 use crate::strategy::WriteStrategy;
 
-/// The files found in the directory of a log.
+/// The files found in a log directory.
 #[derive(Default)]
 pub(super) struct Directory {
     pub(super) segments: Segments,
     pub(super) spares: Vec<u32>,
-    /// `true` if the directory contains the marker of a failed write or sync.
+    /// `true` if the directory contains the marker file of a failed write or sync.
     pub(super) is_latched: bool,
     pub(super) highest: u32,
 }
 
-/// Lists the files of the log and opens all segments with a valid header. Removes unfinished
-/// segments.
+/// Lists the log's files and opens all segments with a valid header. Removes unfinished segments.
 pub(super) fn list(
     disk: &dyn Disk,
     options: &Options,
@@ -110,7 +109,7 @@ pub(super) fn remove_detached(
 }
 
 /// Moves the unused segments (prepared, but without records) that follow the last segment with
-/// records out of `segments`, and returns them.
+/// records out of `segments` and returns them.
 pub(super) fn split_off_unused(
     disk: &dyn Disk,
     segments: &mut Segments,

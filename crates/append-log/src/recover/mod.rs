@@ -40,15 +40,15 @@ pub(crate) struct RecoveredLog {
 ///
 /// 1. Removes unfinished segments, which contain no records. Syncs the directory, because a killed
 ///    process may have left names that are not durable.
-/// 2. Completes a truncation that a crash interrupted: syncs the header that declares the end of
-///    the log before its segment, then removes the segments that are no longer part of the log.
+/// 2. Completes a truncation that a crash interrupted: syncs the header that declares where the
+///    earlier log ends, then removes the segments that are no longer part of the log.
 /// 3. Syncs the segments whose records `replay` does not know, and reads them bypassing the page
 ///    cache or after evicting their pages. Every record delivered is then durable, even if an
 ///    earlier sync failed and left its pages in the page cache.
-/// 4. Overwrites the torn tail (the remains of an interrupted write) with zeros and syncs them. A
-///    crash during this step leaves a part of the torn tail, which contains no acknowledged record.
-///    If an earlier write or sync failed, or the segment belongs to a copy of the log, too, the log
-///    continues in another segment instead, whose header declares the end of the log before it.
+/// 4. Overwrites the torn tail (what an interrupted write left) with zeros and syncs them. A crash
+///    during this step leaves a part of the torn tail, which contains no acknowledged record. If an
+///    earlier write or sync failed, or a copy of the log shares the segment's file, the log
+///    continues in another segment instead, whose header declares where the earlier log ends.
 /// 5. Gives the first unused segment a new nonce and keeps it as the next segment. Makes the other
 ///    unused segments spare files or removes them.
 pub(crate) fn recover(
@@ -115,7 +115,7 @@ pub(crate) fn recover(
     let is_shared = open.as_ref().map_or(Ok(false), |(segment, _)| is_shared(segment))?;
     let mut resume = Resume { disk: &**disk, pool: &pool, unused, is_shared };
     // If the caller knows of a later segment that cannot be read, no record may be appended to an
-    // earlier segment, because records must be in the order of their LSNs.
+    // earlier segment, because records must be in LSN order.
     let is_outdated = |(segment, _): &(Arc<Segment>, Scan)| segment.number < options.numbers_after;
     let needs_new_segment =
         directory.is_latched || is_shared || open.as_ref().is_some_and(is_outdated);
@@ -137,20 +137,20 @@ pub(crate) fn recover(
     })
 }
 
-/// Removes the mark of a failed write or sync: the log continues in another segment.
+/// Removes the marker file of a failed write or sync: the log continues in another segment.
 fn remove_mark(disk: &dyn Disk) -> Result<()> {
     disk.remove(names::LATCHED)?;
     Ok(disk.sync_dir("")?)
 }
 
-/// `true` if the file of a segment has another name: it then belongs to a copy of the log, too, such
-/// as one that was made by `cp -l`, and is not written any more.
+/// `true` if a segment's file has another name: a copy of the log, such as one made by `cp -l`,
+/// then shares the file, which is not written any more.
 fn is_shared(segment: &Segment) -> Result<bool> {
     Ok(link_count(&*segment.file)? > 1)
 }
 
-/// Splits off the segments without records. Removes the names of those whose files belong to a copy
-/// of the log, too.
+/// Splits off the segments without records. Removes the names of those whose files a copy of the
+/// log shares.
 fn unused_segments(
     disk: &dyn Disk,
     segments: &mut Segments,
@@ -167,8 +167,8 @@ fn unused_segments(
     Ok(unused)
 }
 
-/// Gives the first unused segment a new nonce and returns it, as the one after the segment `current`.
-/// Makes the others spare files or removes them.
+/// Gives the first unused segment a new nonce and returns it, as the segment after `current`. Makes
+/// the others spare files or removes them.
 fn next_segment(pool: &Pool, mut unused: Segments, current: u32) -> Result<Option<Arc<Segment>>> {
     pool.set_previous(current);
     let first = unused.pop_first();
@@ -199,8 +199,8 @@ fn retire_unused_reserve(pool: &Pool, unused: &mut Segments) -> Result<()> {
     Ok(())
 }
 
-/// Delivers the records of all segments in order. Reads only the segments whose records `replay`
-/// does not know. Returns the last segment and its scan if it was read.
+/// Delivers all segments' records in order. Reads only the segments whose records `replay` does not
+/// know. Returns the last segment and its scan if it was read.
 fn read_all(
     context: &mut ReplayContext<'_>,
     segments: &Segments,

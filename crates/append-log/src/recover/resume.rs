@@ -14,15 +14,15 @@ use crate::segments::pool::Pool;
 use crate::segments::reserve::Room;
 use crate::segments::{Segment, Segments};
 
-/// The number of zeros that are written with one request.
+/// The number of zeros written with one request.
 const ZEROS_BYTES: usize = 1 << 20;
 
-/// The sources of the segment in which the log continues: the unused segments, then the pool.
+/// The sources for the segment in which the log continues: the unused segments, then the pool.
 pub(super) struct Resume<'a> {
     pub(super) disk: &'a dyn Disk,
     pub(super) pool: &'a Pool,
     pub(super) unused: Segments,
-    /// `true` if the open segment belongs to a copy of the log, too, and must not be written.
+    /// `true` if a copy of the log shares the open segment's file, which must not be written.
     pub(super) is_shared: bool,
 }
 
@@ -75,7 +75,7 @@ impl Resume<'_> {
     }
 }
 
-/// Overwrites the torn tail (the remains of an interrupted write) with zeros and syncs the segment.
+/// Overwrites the torn tail (what an interrupted write left) with zeros and syncs the segment.
 fn truncate_torn_tail(segment: &Segment, found: &Scan) -> Result<()> {
     debug_assert!(found.end + found.torn_bytes <= segment.limit);
     if found.torn_bytes > 0 {

@@ -1,30 +1,30 @@
 //! Determines which segments belong to the log, and where segments without a seal, the record that
 //! ends a segment, end. Performs no I/O.
 //!
-//! The header of a segment may declare, in its field `follows`, the LSN at which the log before
-//! this segment ends. Records from that LSN up to the declaring segment are no longer part of the
-//! log: they were truncated, or were written but not acknowledged before a write or sync failed.
+//! A segment's header may declare, in its field `follows`, the LSN at which the log before this
+//! segment ends. Records from that LSN up to the declaring segment are no longer part of the log:
+//! they were truncated, or were written but not acknowledged before a write or sync failed.
 
 use std::collections::BTreeMap;
 
 use crate::lsn::Lsn;
 
-/// The result of evaluating the `follows` fields of all segments.
+/// What the `follows` fields of all segments imply.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// The numbers of the segments that are no longer part of the log.
+    /// The segments that are no longer part of the log, by number.
     pub(crate) detached: Vec<u32>,
-    /// For each segment whose end a later header declares, its number and the offset of its end.
-    /// Records may lie after this offset in the file, but are ignored.
+    /// The end offset of each segment whose end a later header declares, by segment number. Records
+    /// may lie after this offset in the file, but are ignored.
     pub(crate) ends: BTreeMap<u32, u32>,
 }
 
-/// Evaluates the headers of all segments, given as numbers with their `follows` fields, in
-/// ascending order.
+/// Evaluates all segments' headers, given as numbers with their `follows` fields, in ascending
+/// order.
 pub(crate) fn chain(links: &[(u32, Lsn)]) -> Chain {
     let mut chain = Chain::default();
-    // The newest header is evaluated first, because the header of a detached segment, one that is
-    // no longer part of the log, must be ignored.
+    // The newest header is evaluated first, because a detached segment, which is no longer part of
+    // the log, must be ignored.
     let mut detached_from = u32::MAX;
     for (number, follows) in links.iter().rev() {
         if *number > detached_from {
@@ -47,14 +47,14 @@ const LOST_MAX: u32 = 100;
 pub(crate) struct Lost {
     pub(crate) number: u32,
     /// `true` if a later header declares the segment. `false` if only the number is missing, before
-    /// a segment that is lost: the header of that segment would declare whether it existed.
+    /// a lost segment: only that lost segment's header would declare whether this one existed.
     pub(crate) is_declared: bool,
 }
 
-/// Returns the lost segments: those that a later header declares as the segment before its own,
-/// while an older segment exists, and those between them and the older segment. Segments are given
-/// as numbers with their `follows` and `previous` fields, in ascending order, without the detached
-/// ones.
+/// Returns the lost segments. A segment is lost if a later header declares it as its predecessor,
+/// while an older segment exists; so are the numbers between it and the older segment. Segments are
+/// given as numbers with their `follows` and `previous` fields, in ascending order, without the
+/// detached ones.
 ///
 /// A lost oldest segment cannot be distinguished from a removed one, and a lost newest segment from
 /// one that was never created.
@@ -120,7 +120,7 @@ mod tests {
                 vec![2, 3],
                 vec![(1, 8192)],
             ),
-            // A second truncation at an LSN before that of the first one.
+            // A second truncation at an earlier LSN than the first.
             (
                 vec![(1, none), (2, none), (4, Lsn::new(2, 5000)), (5, Lsn::new(1, 8192))],
                 vec![2, 4],

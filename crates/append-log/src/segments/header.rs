@@ -1,4 +1,4 @@
-//! Reads and writes the header pages of a segment: the first page and the last one.
+//! Reads and writes a segment's header pages: the first page and the last one.
 
 use haul_disk::{AlignedBuf, Durability, File, read_full, write_full};
 
@@ -6,11 +6,11 @@ use crate::error::Result;
 use crate::format::{HEADER_BYTES, NotAHeader, RecordHeader, SegmentHeader};
 use crate::lsn::Lsn;
 
-/// A valid header, and the damage to one of its two pages, if any.
+/// A valid header, and the damage to the other header page, if any.
 #[derive(Debug)]
 pub(crate) struct FoundHeader {
     pub(crate) header: SegmentHeader,
-    /// The offset of the damaged header page, and a description of the check that failed.
+    /// The damaged header page's offset, and the check that failed.
     pub(crate) damage: Option<(u64, &'static str)>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn read_header(
     let is_own = |header: &SegmentHeader| header.segment == number;
     match front {
         Ok(front) if is_own(&front) => Ok(Ok(with_end_page(file, front)?)),
-        // In an unsupported format version the copy of the header may be elsewhere, so it is not
+        // In an unsupported format version the header's copy may be elsewhere, so it is not
         // searched for.
         Err(version @ NotAHeader::Version(_)) => Ok(Err(version)),
         other => {
@@ -59,9 +59,9 @@ pub(crate) fn read_header(
 /// Compares the header in the first page with the one in the last page.
 ///
 /// Both pages are synced before the segment gets its first record. If the pages hold different
-/// valid headers and the segment has no record, a crash interrupted the writing of a new nonce, and
-/// the header in the first page is used. If the segment has a record, the header with the nonce of
-/// that record is used.
+/// valid headers and the segment has no record, a crash interrupted the write of a new nonce, and
+/// the header in the first page is used. If the segment has a record, the header with that record's
+/// nonce is used.
 fn with_end_page(file: &dyn File, front: SegmentHeader) -> Result<FoundHeader> {
     let found = |header, damage| Ok(FoundHeader { header, damage });
     let is_possible = front.bytes > 2 * u64::from(HEADER_BYTES);

@@ -1,22 +1,22 @@
 //! Computes the lengths of new segments. Performs no I/O.
 //!
-//! The first segment of a log may be shorter than the later ones. A new segment is then twice as
-//! long as the longest one before, up to the maximum length, so that a log with few records takes
-//! little space. The files of the reserve are at least as long as the longest segment: the records
-//! that remain of any segment fit into one of them.
+//! A log's first segment may be shorter than the later ones. A new segment is then twice as long as
+//! the longest one before, up to the maximum length, so that a log with few records takes little
+//! space. The reserve's files are at least as long as the longest segment: one file can hold the
+//! records that compaction keeps from any segment.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::options::Options;
 
-/// The lengths of the segments of a log, in bytes.
+/// A log's segment lengths, in bytes.
 #[derive(Debug)]
 pub(crate) struct Lengths {
     first: u32,
     max: u32,
-    /// The maximum number of reserved segments.
+    /// How many segments are reserved at most.
     reserved_max: u32,
-    /// The length of the longest segment, but at most `max`; 0 if the log has no segment. It never
+    /// The longest segment's length, but at most `max`; 0 if the log has no segment. It never
     /// decreases while the log is open.
     longest: AtomicU32,
 }
@@ -31,13 +31,13 @@ impl Lengths {
         }
     }
 
-    /// Updates the length of the longest segment after a segment was created or found.
+    /// Updates the longest segment's length after a segment was created or found.
     pub(crate) fn add(&self, bytes: u32) {
         self.longest.fetch_max(bytes.min(self.max), Ordering::Relaxed);
     }
 
-    /// Returns the length of a whole segment: that of the longest one. A spare file is reserved or
-    /// recycled only if it has at least this length.
+    /// Returns the length of a whole segment, which is the longest segment's length. A spare file
+    /// is reserved or recycled only if it has at least this length.
     pub(crate) fn whole(&self) -> u32 {
         self.longest.load(Ordering::Relaxed).max(self.first)
     }
@@ -53,10 +53,10 @@ impl Lengths {
         self.whole() < self.max
     }
 
-    /// Returns the length of the next segment for ordinary records, with so many bytes of the disk
-    /// free (`None` if unlimited).
+    /// Returns the next segment's length for ordinary records, with `free` free bytes on the disk
+    /// (`None` if unlimited).
     ///
-    /// The length grows only if the segment, the one after it and a reserve of the new length would
+    /// The length grows only if the segment, the next one and a reserve of the new length would
     /// take at most half of the free space. Growing therefore never makes a disk full.
     pub(crate) fn next(&self, free: Option<u64>) -> u32 {
         let longest = self.longest.load(Ordering::Relaxed);
@@ -103,7 +103,7 @@ mod tests {
     fn all_segments_have_the_maximum_length_by_default() {
         let lengths = lengths(None);
         assert_eq!((lengths.next(Some(0)), lengths.whole()), (10 * MIB, 10 * MIB));
-        // The segments of a log that was opened with a shorter maximum, and with a longer one.
+        // A log's segments when it was opened with a shorter maximum, and with a longer one.
         for bytes in [MIB, 10 * MIB, 40 * MIB] {
             lengths.add(bytes);
             assert_eq!((lengths.next(Some(0)), lengths.whole()), (10 * MIB, 10 * MIB));

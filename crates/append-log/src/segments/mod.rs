@@ -1,5 +1,5 @@
-//! Opens, reads, creates and recycles segments, the files of a log. A segment has a fixed length.
-//! Its blocks are all allocated, and on most storage written, before its first record.
+//! Opens, reads, creates and recycles segments, a log's files. A segment has a fixed length. Its
+//! blocks are all allocated, and on most storage written, before its first record.
 
 pub(crate) mod chain;
 pub(crate) mod header;
@@ -32,7 +32,6 @@ use crate::replay::{Damage, SegmentInfo};
 use crate::segments::header::{FoundHeader, read_header};
 use crate::segments::pages::PagesState;
 
-/// Segments by number.
 pub(crate) type Segments = BTreeMap<u32, Arc<Segment>>;
 
 /// A segment whose file is open for reads and writes at any offset.
@@ -40,21 +39,22 @@ pub(crate) type Segments = BTreeMap<u32, Arc<Segment>>;
 pub(crate) struct Segment {
     pub(crate) number: u32,
     pub(crate) salt: Salt,
-    /// The length of the file in bytes, as declared by the header.
+    /// The file length in bytes, as declared by the header.
     pub(crate) bytes: u32,
-    /// The offset at which the space for records ends: at the header page at the end of the file.
+    /// The offset at which the space for records ends: at the header page's copy at the end of the
+    /// file.
     pub(crate) limit: u32,
     pub(crate) is_reserve: bool,
     pub(crate) is_recycled: bool,
     pub(crate) follows: Lsn,
-    /// The number of the segment before this one, see [`SegmentHeader::previous`].
+    /// The previous segment's number, see [`SegmentHeader::previous`].
     pub(crate) previous: Option<u32>,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn File>,
     /// The offset at which the records end, even if stale records follow; equal to `limit` until
     /// the end is known.
     end: AtomicU32,
-    /// Who may hold pages of the file after a read has returned.
+    /// Whether somebody may hold the file's pages after a read has returned.
     pub(crate) pages: PagesState,
 }
 
@@ -102,8 +102,8 @@ impl Segment {
         }
     }
 
-    /// Opens the segment with this number and reads its header. If one of the header pages is
-    /// damaged and the other one valid, returns the damage, too.
+    /// Opens the segment with this number and reads its header. If one header page is damaged and
+    /// the other one valid, returns the damage, too.
     pub(crate) fn open(disk: &dyn Disk, number: u32, how: Open) -> Result<(Self, Option<Damage>)> {
         let file = disk.open(&names::segment(number), how)?;
         let from = Arc::clone(&file);
@@ -155,7 +155,6 @@ impl Segment {
         Ok((Self::new(disk, &header, file), damage))
     }
 
-    /// Returns the identity and length of the segment.
     pub(crate) fn info(&self) -> SegmentInfo {
         SegmentInfo {
             number: self.number,
@@ -208,8 +207,8 @@ impl Segment {
         self.holds(HEADER_BYTES, record_bytes(payload_bytes))
     }
 
-    /// Returns the greatest offset at which records may end so that a seal, the record that ends a
-    /// segment, fits after them.
+    /// Returns the greatest offset at which records may end such that a seal, the record that ends
+    /// a segment, fits after them.
     pub(crate) fn records_end(&self) -> u32 {
         self.limit - u32::try_from(record_bytes(0)).expect("a seal is a few bytes")
     }
@@ -222,7 +221,7 @@ pub(crate) fn bytes_for_record(payload_bytes: usize) -> u32 {
     u32::try_from(bytes).map_or(BYTES_MAX, |bytes| bytes.next_multiple_of(HEADER_BYTES))
 }
 
-/// Creates a salt from a random number of the kernel.
+/// Creates a salt from the kernel's random numbers.
 pub(crate) fn fresh_salt() -> Result<Salt> {
     let mut nonce = [0; 8];
     getrandom(&mut nonce, GetRandomFlags::empty()).map_err(|errno| {

@@ -1,4 +1,4 @@
-//! Creates the file of a new segment and prepares its blocks.
+//! Creates a new segment's file and prepares its blocks.
 
 use std::sync::Arc;
 
@@ -8,21 +8,20 @@ use crate::format::SegmentHeader;
 use crate::segments::RANDOM;
 use crate::segments::header::write_header;
 
-/// A callback called between the steps of filling a file, with the number of bytes filled so far.
-/// It may block. If it returns `false`, the creation is cancelled.
+/// A function that is called between the steps of filling a file, with the bytes filled so far. It
+/// may block. If it returns `false`, the creation is cancelled.
 pub(crate) type Pace<'a> = &'a mut dyn FnMut(u64) -> bool;
 
-/// The preparation of the blocks of a new segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Preparation {
-    /// Zeros are written to all blocks, so that a later write in place changes no metadata of the
-    /// file system. On storage that does not overwrite in place, the blocks are only reserved.
+    /// Zeros are written to all blocks, so that a later write in place changes no file system
+    /// metadata. On storage that does not overwrite in place, the blocks are only reserved.
     Zeroed,
     /// The blocks are allocated and not written.
     Reserved,
 }
 
-/// Creates the file `name` with prepared blocks and a synced header. The rest of its content is read as
+/// Creates the file `name` with prepared blocks and a synced header. The rest of the file reads as
 /// zeros. Returns `None` if `pace` cancelled the creation.
 pub(super) fn new_file(
     disk: &dyn Disk,

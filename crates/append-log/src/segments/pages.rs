@@ -1,21 +1,21 @@
-//! Who may hold pages of a segment's file after a read has returned.
+//! Records whether callers may hold a segment file's pages after a read has returned.
 //!
-//! The kernel can send pages of a file without a copy, and reads them until the other side has
-//! acknowledged them, long after the call has returned. A file whose pages were given away is
-//! therefore never overwritten: it is removed, and its pages live as long as somebody holds them.
+//! The kernel can send a file's pages without a copy. It reads them until the peer has acknowledged
+//! them, long after the call has returned. A file whose pages were given away is therefore never
+//! overwritten: it is removed, and its pages live until nobody holds them any more.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 const SHARED: u8 = 1;
 const RETIRED: u8 = 2;
 
-/// The state of the pages of one file.
+/// Whether a file's pages were given away, and whether the file was retired.
 #[derive(Debug, Default)]
 pub(crate) struct PagesState(AtomicU8);
 
 impl PagesState {
-    /// Notes that pages are given away. Returns `false` if the file may already be reused, and its
-    /// pages must stay where they are.
+    /// Notes that pages are given away. Returns `false` if the file was retired and may already be
+    /// reused: its pages must not be given away.
     pub(crate) fn share(&self) -> bool {
         let share = |state| (state & RETIRED == 0).then_some(SHARED);
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, share).is_ok()

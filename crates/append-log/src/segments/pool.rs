@@ -19,7 +19,6 @@ use crate::segments::reserve::Room;
 use crate::segments::spares::{Spare, Spares};
 use crate::segments::{RANDOM, Segment, fresh_salt};
 
-/// The purpose of a new segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The segment accepts all records.
@@ -28,27 +27,27 @@ pub(crate) enum Purpose {
     Reserve,
 }
 
-/// The spare files of a log, and the creation of new segments.
+/// A log's spare files, and the creation of new segments.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) options: Options,
     prefills: bool,
     pub(super) recycles: bool,
-    /// The number of the next segment, greater than that of any file. Only one thread at a time
-    /// creates segments.
+    /// The next segment's number, greater than any file's number. Only one thread at a time creates
+    /// segments.
     number: AtomicU32,
     pub(super) spares: Mutex<Spares>,
     pub(super) lengths: Lengths,
-    /// The number of spare files of full length to reserve.
+    /// How many spare files of full length to reserve.
     pub(super) reserved: AtomicU32,
-    /// The length of the file that is being created; 0 if there is none.
+    /// The length of the file being created, in bytes; 0 if there is none.
     pub(super) creating_bytes: AtomicU64,
-    /// The number of segments removed from the log.
+    /// How many segments were removed from the log.
     pub(super) removals: AtomicU64,
-    /// The removed segments of which pages were given away.
+    /// How many removed segments had pages that were given away.
     pub(super) shared_removals: AtomicU64,
-    /// The number of the segment after which the next one continues the log; 0 if there is none.
+    /// The segment after which the next one continues the log; 0 if there is none.
     previous: AtomicU32,
 }
 
@@ -80,7 +79,7 @@ impl Pool {
         }
     }
 
-    /// Returns the number of spare files of full length, including reserved ones.
+    /// Returns how many spare files have full length, including reserved ones.
     pub(crate) fn spares(&self) -> usize {
         self.spares.lock().whole(self.lengths.whole())
     }
@@ -90,7 +89,7 @@ impl Pool {
         self.spares() >= self.reserved.load(Ordering::Relaxed) as usize
     }
 
-    /// Sets the number of the segment after which the next created or renewed one continues the log.
+    /// Sets the segment after which the next created or renewed one continues the log.
     pub(crate) fn set_previous(&self, number: u32) {
         self.previous.store(number, Ordering::Relaxed);
     }
@@ -105,22 +104,22 @@ impl Pool {
         self.lengths.add(bytes);
     }
 
-    /// Returns the length of a whole segment: that of the longest one.
+    /// Returns the length of a whole segment, in bytes: the longest segment's length.
     pub(crate) fn whole_bytes(&self) -> u64 {
         self.lengths.whole().into()
     }
 
-    /// Returns the length of the file that is being created; 0 if there is none.
+    /// Returns the length of the file being created, in bytes; 0 if there is none.
     pub(crate) fn creating_bytes(&self) -> u64 {
         self.creating_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of segments removed from the log. Each removal frees space.
+    /// Returns how many segments were removed from the log. Each removal frees space.
     pub(crate) fn removals(&self) -> u64 {
         self.removals.load(Ordering::Acquire)
     }
 
-    /// Returns the number of removed segments of which pages were given away.
+    /// Returns how many removed segments had pages that were given away.
     pub(crate) fn shared_removals(&self) -> u64 {
         self.shared_removals.load(Ordering::Acquire)
     }
@@ -135,7 +134,7 @@ impl Pool {
     /// space for a file of full length and no segments are reserved, the new file is shorter.
     /// Returns `None` if `pace` cancelled the creation.
     ///
-    /// The number of the segment is greater than that of any earlier file, so no LSN is reused.
+    /// The segment's number is greater than any earlier file's, so no LSN is reused.
     pub(crate) fn allocate(
         &self,
         bytes_min: u32,
@@ -161,8 +160,8 @@ impl Pool {
         let purpose = if room == Room::Ordinary { Purpose::Ordinary } else { Purpose::Reserve };
         let whole = self.lengths.whole();
         // If whole segments are reserved, no shorter segment is created. Compaction of a shorter
-        // segment would take a whole segment from the reserve, and the file of the removed short
-        // segment could not refill the reserve.
+        // segment would take a whole segment from the reserve, and the removed short segment's file
+        // could not refill the reserve.
         let bytes_min = match room {
             Room::Ordinary if self.reserved.load(Ordering::Relaxed) > 0 => whole,
             _ => self.bytes_min(),
@@ -194,7 +193,7 @@ impl Pool {
         }
     }
 
-    /// Returns the length of the next segment for ordinary records.
+    /// Returns the next segment's length for ordinary records.
     fn next_bytes(&self) -> u32 {
         let may_grow = self.lengths.may_grow();
         // If the free space is unknown because of an error, the length does not grow.
@@ -203,9 +202,9 @@ impl Pool {
     }
 
     /// Returns a segment for records with this [`Room`] after [`Pool::allocate`] found no space: a
-    /// reserved file, or a new file in the free space that ordinary records may not use. The segment
-    /// has at least `bytes_min` bytes. Returns `None` for ordinary records, or if no such space is
-    /// left.
+    /// reserved file, or a new file in the free space that ordinary records may not use. The
+    /// segment has at least `bytes_min` bytes. Returns `None` for ordinary records, or if no such
+    /// space is left.
     pub(crate) fn allocate_from_reserve(
         &self,
         room: Room,
@@ -323,7 +322,7 @@ impl Pool {
     }
 
     /// Takes a spare file of at least `bytes_min` bytes for records with this [`Room`]. Returns
-    /// `None` if the remaining spare files are shorter, reserved for other records, or still in use
+    /// `None` if the remaining spare files are shorter, reserved for other records, or still used
     /// by readers.
     pub(super) fn take_spare(&self, room: Room, bytes_min: u32) -> Option<Spare> {
         let (reserved, whole) = (self.reserved.load(Ordering::Relaxed), self.lengths.whole());
@@ -352,11 +351,11 @@ impl Pool {
 
     /// Creates a new segment file.
     ///
-    /// 1. Creates a file under a name that recovery removes, and prepares its blocks: fills them with
-    ///    zeros and syncs them, so that a later write in place changes no metadata of the file
-    ///    system; or only reserves them. They are read as zeros in both cases.
+    /// 1. Creates a file under a name that recovery removes, and prepares its blocks: fills them
+    ///    with zeros and syncs them, so that a later write in place changes no file system
+    ///    metadata; or only reserves them. They are read as zeros in both cases.
     /// 2. Writes and syncs the header, with a new nonce. The file contains no records.
-    /// 3. Renames the file to `name` and syncs the directory. If `name` is that of a segment,
+    /// 3. Renames the file to `name` and syncs the directory. If `name` is a segment's name,
     ///    recovery from now on finds a segment without records, which it uses or removes.
     fn create(
         &self,
@@ -378,8 +377,8 @@ impl Pool {
             self.number.fetch_max(header.segment + 1, Ordering::Relaxed);
         }
         if !matches!(made, Ok(Some(_))) {
-            // Removes the file now instead of at recovery, to free its space. Errors of the removal
-            // are ignored, because the error of the creation is reported.
+            // Removes the file now instead of at recovery, to free its space. A failed removal is
+            // ignored, because the creation's error is reported.
             drop(self.disk.remove(&unfinished));
             drop(self.disk.remove(name));
         }
@@ -387,11 +386,11 @@ impl Pool {
     }
 
     /// Recycles a spare file as a segment. Returns `None` if the file has another name (a hard
-    /// link): it then belongs to a copy of the log, too, and only loses its name as a spare file.
+    /// link): a copy of the log then shares it, and it only loses its name as a spare file.
     ///
     /// 1. Writes and syncs both header pages, with a new nonce and a new number, and zeros in the
-    ///    page of the first record. The file still has the name of a spare file.
-    /// 2. Renames the file to that of the segment and syncs the directory, as in [`Pool::create`].
+    ///    page for the first record. The file still has a spare file's name.
+    /// 2. Renames the file to the segment's name and syncs the directory, as in [`Pool::create`].
     fn reuse(&self, spare: &Spare, purpose: Purpose, follows: Lsn) -> Result<Option<Segment>> {
         let header = self.header(spare.bytes, purpose, follows)?;
         let header = SegmentHeader { is_recycled: true, ..header };
@@ -410,8 +409,8 @@ impl Pool {
     }
 
     /// Opens the file under its new name, so that errors contain this name. If this fails, returns
-    /// the old handle: the file already has the number of a segment, and an error would leave a gap
-    /// in the log.
+    /// the old handle: the file already has a segment's number, and an error would leave a gap in
+    /// the log.
     fn reopen_as(&self, name: &str, file: Arc<dyn File>) -> Arc<dyn File> {
         self.disk.open(name, RANDOM).unwrap_or(file)
     }

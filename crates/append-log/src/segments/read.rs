@@ -1,4 +1,4 @@
-//! Reads single records of a segment, with or without knowing their length.
+//! Reads a segment's single records, with or without knowing their length.
 
 use haul_disk::read_full;
 
@@ -83,7 +83,7 @@ impl Segment {
         self.verified(&header, record).map(Some)
     }
 
-    /// Returns the length of the first request for a record, and extends `buffer` to it.
+    /// Returns the length of a record's first request, and extends `buffer` to it.
     fn first_part(&self, lsn: Lsn, hinted: usize, buffer: &mut Vec<u8>) -> usize {
         let bytes = hinted.min(self.bytes_after(lsn));
         if buffer.len() < bytes {
@@ -92,9 +92,9 @@ impl Segment {
         bytes
     }
 
-    /// Reads the header and the front of the payload of the record at `lsn`, whose length is
-    /// unknown, into `buffer` with one request. Verifies only the header. Returns the position and
-    /// the part of `buffer` that contains the front of the payload.
+    /// Reads the header and the payload's front of the record at `lsn`, whose length is unknown,
+    /// into `buffer` with one request. Verifies only the header. Returns the position and the part
+    /// of `buffer` that contains the payload's front.
     pub(crate) fn read_front_hinted<'a>(
         &self,
         lsn: Lsn,
@@ -131,8 +131,8 @@ impl Segment {
         Ok(front.map(|front| (position(&header), front)))
     }
 
-    /// Returns the record of a request, which begins with `bytes`, as far as it was requested.
-    /// `None` if `bytes` end before that.
+    /// Returns the record for `request`, as far as it was requested, from `bytes`, which begin with
+    /// the record. `None` if `bytes` end too early.
     pub(crate) fn batch_record(
         &self,
         request: &RecordRequest,
@@ -153,11 +153,12 @@ impl Segment {
             let front = bytes[RECORD_HEADER_BYTES..].to_vec();
             return Ok(Some(BatchRecord::Front { at: position(&header), front }));
         }
-        // A copy of exactly its length: the caller may keep the record for longer than the buffer.
+        // The copy has exactly the record's length: the caller may keep the record longer than the
+        // buffer.
         Ok(Some(BatchRecord::Whole(self.verified(&header, bytes.to_vec())?)))
     }
 
-    /// Reads the record of a request with one system call.
+    /// Reads a request's record with one system call.
     pub(crate) fn read_batch_record(&self, request: &RecordRequest) -> Result<BatchRecord> {
         let bytes = RECORD_HEADER_BYTES.saturating_add(request.payload_bytes as usize);
         let mut record = vec![0; bytes.min(self.bytes_after(request.lsn))];

@@ -1,4 +1,4 @@
-//! Rebuilds the file of a segment from a copy of its bytes.
+//! Rebuilds a segment's file from a copy of its bytes.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::lsn::Lsn;
 use crate::names;
 use crate::replay::SegmentInfo;
 
-/// The bytes that are read at a time.
+/// The number of bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
 /// The file of a segment that is being rebuilt from the bytes that [`crate::Log::read_bytes`]
-/// returned, in any order of the ranges.
+/// returned. The ranges may arrive in any order.
 ///
-/// Opening the log then finds exactly the records in these bytes. Their content is verified when the
-/// log is opened.
+/// Opening the log then finds exactly the records in these bytes. Their content is verified when
+/// the log is opened.
 #[derive(Debug)]
 pub struct RebuiltSegment {
     file: Arc<dyn File>,
@@ -27,8 +27,8 @@ pub struct RebuiltSegment {
 }
 
 impl RebuiltSegment {
-    /// Creates the file of the segment whose header page begins with `header_page`, which the first
-    /// bytes of the copy contain. The file has its full length and no records.
+    /// Creates the file for the segment whose header page begins with `header_page`, the first
+    /// bytes of the copy. The file has its full length and no records.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if `header_page` is no header page; [`Error::Full`] if the disk
@@ -44,8 +44,8 @@ impl RebuiltSegment {
             Err(error) if error.is_full() => return Err(Error::Full { source: Arc::new(error) }),
             _ => file.resize(header.bytes)?,
         }
-        // Before the header by which [`Self::open`] recognizes the file: after a power cut, blocks
-        // of a file that was not synced may have bytes of other files, also behind the records.
+        // Before the header by which [`Self::open`] recognizes the file: after a power cut, an
+        // unsynced file's blocks may have other files' bytes, also behind the records.
         file.sync(Durability::Everything)?;
         write_header_pages(&*file, &header)?;
         Ok(Self { file, header })
@@ -59,8 +59,8 @@ impl RebuiltSegment {
         Ok(info(&decode(header_page)?))
     }
 
-    /// Makes `file` a segment without records of the length in `header_page`, which consists of its
-    /// header pages and a hole.
+    /// Makes `file` a segment without records, of the length in `header_page`: its header pages and
+    /// a hole.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if `header_page` is no header page; [`Error::Disk`] if the file
@@ -75,12 +75,12 @@ impl RebuiltSegment {
     }
 
     /// Opens the file that an earlier process has created for the segment with this header page, to
-    /// continue it. Returns `None` if there is no file, or one whose creation was interrupted, which
-    /// is removed.
+    /// continue it. Returns `None` if there is no file, or one whose creation was interrupted,
+    /// which is removed.
     ///
     /// # Errors
-    /// Returns [`Error::Invalid`] if `header_page` is no header page; [`Error::Damaged`] if the file
-    /// is of another segment with the same number; [`Error::Disk`].
+    /// Returns [`Error::Invalid`] if `header_page` is no header page; [`Error::Damaged`] if the
+    /// file belongs to another segment with the same number; [`Error::Disk`].
     pub fn open(disk: &dyn Disk, header_page: &[u8]) -> Result<Option<Self>> {
         let header = decode(header_page)?;
         let name = names::segment(header.segment);
@@ -93,7 +93,7 @@ impl RebuiltSegment {
         let found = SegmentHeader::decode(&page[..read]);
         match found {
             Ok(found) if found.salt == header.salt && file.bytes()? == header.bytes => {
-                // A power cut may have left only the first of them.
+                // A power cut may have left only the first header page.
                 write_header_pages(&*file, &header)?;
                 Ok(Some(Self { file, header }))
             }
@@ -115,7 +115,7 @@ impl RebuiltSegment {
         info(&self.header)
     }
 
-    /// Writes bytes of the copy that begin at `offset` of the segment.
+    /// Writes bytes of the copy that begin at segment offset `offset`.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if they do not fit into the segment; [`Error::Disk`] if the write
@@ -165,11 +165,11 @@ impl RebuiltSegment {
         Ok(is_zero)
     }
 
-    /// Verifies the records in bytes of the copy that begin at `offset` of the segment, and passes
-    /// the payloads of those with data to `each`.
+    /// Verifies the records in bytes of the copy that begin at segment offset `offset`, and passes
+    /// the data records' payloads to `each`.
     ///
     /// # Errors
-    /// Returns [`Error::Invalid`] if they are not complete valid records.
+    /// Returns [`Error::Invalid`] if the bytes are not complete valid records.
     pub fn records(&self, offset: u32, bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<()> {
         const INVALID: Error = Error::Invalid("the bytes are not valid records of the segment");
         let mut at = (HEADER_BYTES.saturating_sub(offset) as usize).min(bytes.len());
@@ -192,7 +192,7 @@ impl RebuiltSegment {
         Ok(())
     }
 
-    /// Makes the content of the file durable, like [`Self::finish`], and keeps it open.
+    /// Makes the file's content durable, like [`Self::finish`], and keeps the file open.
     ///
     /// # Errors
     /// Returns [`Error::Disk`] if the sync fails, which is final.
@@ -203,7 +203,7 @@ impl RebuiltSegment {
         Ok(self.file.sync(Durability::Everything)?)
     }
 
-    /// Makes the content of the file durable.
+    /// Makes the file's content durable.
     ///
     /// # Errors
     /// Returns [`Error::Disk`] if the sync fails, which is final.

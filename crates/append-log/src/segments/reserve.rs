@@ -1,5 +1,5 @@
-//! Computes the number of whole segments to reserve for a full disk, and decides which records may
-//! use them. Performs no I/O.
+//! Computes how many whole segments to reserve for a full disk, and decides which records may use
+//! them. Performs no I/O.
 //!
 //! The reserve consists of spare files of full length. Records that free space, such as deletions,
 //! may use all of these files but one. Copies made by compaction may use all of them. Each segment
@@ -19,14 +19,14 @@ pub enum Room {
     Compaction,
 }
 
-/// The divisor of the log's space that gives the maximum size of the reserve.
+/// The log's space, divided by this number, is the reserve's maximum size.
 const PART_OF_CAPACITY: u64 = 3;
 
-/// Returns the number of whole segments to reserve, at most `max`.
+/// Returns how many whole segments to reserve, at most `max`.
 ///
-/// The number is at most that of the sealed segments, the segments no longer being written, because
-/// only these can be compacted. It is also limited to a third of `capacity_bytes`, the space of the
-/// log including the free space of the disk (`None` if unlimited).
+/// There are no more reserved segments than sealed segments (those no longer being written),
+/// because only sealed segments can be compacted. They take at most a third of `capacity_bytes`,
+/// the log's space including the disk's free space (`None` if unlimited).
 pub(crate) fn reserved_count(
     max: u32,
     sealed: usize,
@@ -39,8 +39,8 @@ pub(crate) fn reserved_count(
     max.min(sealed).min(u32::try_from(by_capacity).unwrap_or(u32::MAX))
 }
 
-/// Returns the number of spare segments that must remain when one is taken for a record with this
-/// [`Room`]. As many must exist when such a record is appended to a segment of the reserve.
+/// Returns how many spare segments must remain when one is taken for a record with this [`Room`].
+/// As many must exist when such a record is appended to a reserve segment.
 pub(crate) fn left_min(room: Room, reserved: u32) -> usize {
     let left = match room {
         Room::Ordinary => reserved,
@@ -50,9 +50,9 @@ pub(crate) fn left_min(room: Room, reserved: u32) -> usize {
     left as usize
 }
 
-/// Returns the number of the `free` bytes of the disk that a new file for records with this
-/// [`Room`] may use. These are all free bytes except the space for missing reserved segments and,
-/// for ordinary records, except `free_bytes_min`.
+/// Returns how many of the disk's `free` bytes a new file for records with this [`Room`] may use:
+/// all of them, less the space for missing reserved segments and, for ordinary records, less
+/// `free_bytes_min`.
 pub(crate) fn creatable_bytes(
     room: Room,
     free: u64,

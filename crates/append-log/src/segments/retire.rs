@@ -1,4 +1,4 @@
-//! Keeps the files of removed segments as spare files, or removes them.
+//! Keeps removed segments' files as spare files, or removes them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,8 +13,8 @@ use crate::segments::spares::Spare;
 use crate::segments::{RANDOM, Segment};
 
 impl Pool {
-    /// Adds a spare file found by recovery to the pool, or removes the file if it has another
-    /// length than needed, has holes, has another name (a hard link), or is not needed.
+    /// Adds a spare file found by recovery to the pool. Removes the file instead if it has the
+    /// wrong length, has holes, has another name (a hard link), or is not needed.
     pub(crate) fn adopt(&self, number: u32) -> Result<()> {
         let name = names::spare(number);
         let file = self.disk.open(&name, RANDOM)?;
@@ -39,9 +39,9 @@ impl Pool {
     /// Removes a segment from the log. The removal is durable when this returns.
     ///
     /// 1. Renames the file to a spare file, or removes it. After a crash the segment exists as
-    ///    before, or not at all. A file with another name (a hard link) belongs to a copy of the
-    ///    log, too, and must not be overwritten: it is removed. So is one that is not on this
-    ///    machine, and one of which sockets may still send pages.
+    ///    before, or not at all. A file with another name (a hard link) is shared with a copy of
+    ///    the log and must not be overwritten: it is removed. So is a file that is not on this
+    ///    machine, and a file whose pages sockets may still send.
     /// 2. Syncs the directory. Only then may the file be overwritten: otherwise its name as a
     ///    segment could reappear after a crash and refer to other bytes.
     pub(crate) fn retire(&self, segment: Arc<Segment>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Computes the free space of a log, and decides which records may use it.
+//! Computes a log's free space, and decides which records may use it.
 
 use std::sync::atomic::Ordering;
 
@@ -11,22 +11,22 @@ use crate::segments::reserve::{Room, creatable_bytes, left_min, reserved_count};
 /// The space that is available for further segments, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PoolSpace {
-    /// The number of reserved segments that exist, and the number that should exist.
+    /// How many reserved segments exist, and how many should exist.
     pub(crate) reserved: (usize, u32),
-    /// The total length of the spare files that are not reserved.
+    /// The total bytes in spare files that are not reserved.
     pub(crate) spare_bytes: u64,
-    /// The length of a whole segment.
+    /// The length of a whole segment, in bytes.
     pub(crate) whole_bytes: u32,
-    /// The length of the file being created; 0 if there is none.
+    /// The length of the file being created, in bytes; 0 if there is none.
     pub(crate) creating_bytes: u64,
-    /// The free bytes of the file system that new files for ordinary records may use; `None` if the
-    /// disk reports no limit.
+    /// The file system's free bytes that new files for ordinary records may use; `None` if the disk
+    /// reports no limit.
     pub(crate) creatable_bytes: Option<u64>,
 }
 
 impl Pool {
-    /// Updates the number of segments to reserve, given the number of sealed segments (those no
-    /// longer being written) and the total length of all segments.
+    /// Updates how many segments to reserve, given the number of sealed segments (those no longer
+    /// being written) and the total length of all segments.
     pub(crate) fn fit_reserve(&self, sealed: usize, segments_bytes: u64) -> Result<()> {
         let whole = self.lengths.whole();
         let spares = self.spares() as u64 * u64::from(whole);
@@ -40,7 +40,6 @@ impl Pool {
         Ok(())
     }
 
-    /// Returns the space that is available for further segments.
     pub(crate) fn space(&self) -> Result<PoolSpace> {
         let reserved = self.reserved.load(Ordering::Relaxed);
         let spares = self.spares();
@@ -55,9 +54,9 @@ impl Pool {
         })
     }
 
-    /// Returns the free bytes of the file system that a new file of `bytes` bytes for records with
-    /// this [`Room`] may use. A segment for ordinary records that is longer than all before it
-    /// leaves space for a reserve of its own length.
+    /// Returns the file system's free bytes that a new file of `bytes` bytes for records with this
+    /// [`Room`] may use. A segment for ordinary records that is longer than all before it leaves
+    /// space for a reserve with its length.
     pub(super) fn creatable_bytes(&self, room: Room, bytes: u32) -> Result<Option<u64>> {
         let whole = self.lengths.whole();
         let unit = if room == Room::Ordinary { bytes.max(whole) } else { whole };
@@ -67,8 +66,8 @@ impl Pool {
         Ok(self.disk.free_bytes()?.map(creatable))
     }
 
-    /// Returns `true` if records with this [`Room`] may be appended to this segment. A segment of
-    /// the reserve accepts ordinary records only while the reserve of whole segments is complete.
+    /// Returns `true` if records with this [`Room`] may be appended to this segment. A reserve
+    /// segment accepts ordinary records only while the reserve of whole segments is complete.
     pub(crate) fn may_use(&self, segment: &Segment, room: Room) -> bool {
         if !segment.is_reserve || room == Room::Compaction {
             return true;
@@ -80,7 +79,7 @@ impl Pool {
         (room == Room::Reserve || reserved > 0) && self.spares() >= left_min(room, reserved)
     }
 
-    /// Removes the spare files that are not reserved, and returns the number of bytes freed.
+    /// Removes the spare files that are not reserved, and returns the bytes freed.
     pub(crate) fn release_spares(&self) -> Result<u64> {
         let mut released = 0;
         while let Some(spare) = self.take_spare(Room::Ordinary, 0) {

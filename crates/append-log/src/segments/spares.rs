@@ -1,4 +1,4 @@
-//! Keeps the spare files of a log. Performs no I/O.
+//! Keeps a log's spare files. Performs no I/O.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ impl Spare {
     }
 }
 
-/// The spare files of a log. The length of a whole segment, which a file needs to be reserved or
+/// A log's spare files. The length of a whole segment, which a file needs to be reserved or
 /// recycled, increases while a log with few records grows.
 #[derive(Debug, Default)]
 pub(super) struct Spares {
     /// The spare files, some of them reserved for deletions and compaction. Files shorter than a
-    /// whole segment are left from the reserve of a shorter log, and are removed when the reserve
-    /// has whole files instead.
+    /// whole segment are left from the time when the log's segments were shorter, and are removed
+    /// when the reserve has whole files instead.
     pub(super) files: Vec<Spare>,
     /// The short reserved file, for deletions on a full disk.
     pub(super) short: Option<Spare>,
 }
 
 impl Spares {
-    /// Returns the number of files that are at least `whole_bytes` long.
+    /// Returns how many files are at least `whole_bytes` long.
     pub(super) fn whole(&self, whole_bytes: u32) -> usize {
         self.files.iter().filter(|spare| spare.bytes >= whole_bytes).count()
     }

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use crate::memory::step::Step;
 
-/// The unit of atomic writes in bytes.
+/// The atomic write unit in bytes.
 const SECTOR_BYTES: u64 = 512;
 
 /// A part of a pending step that survives a power cut as a whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Atom {
-    /// The index of the pending step.
+    /// The pending step's index.
     pub(crate) step: usize,
     pub(crate) part: Part,
 }
@@ -19,15 +19,15 @@ pub(crate) struct Atom {
 pub(crate) enum Part {
     /// The whole pending step.
     Whole,
-    /// A range of the bytes of a write.
+    /// A range of a write's bytes.
     Bytes(Range<usize>),
-    /// The new length of the file, if the step extends it.
+    /// The file's new length, if the step extends it.
     Length,
 }
 
 /// Splits the pending steps into atoms. If `is_torn`, writes are split into sectors. `lengths`
-/// contains the durable length of each file in bytes; if it is given, a step that extends a file
-/// also has an atom for the new length.
+/// contains each file's durable length in bytes; if it is given, a step that extends a file also
+/// has an atom for the new length.
 pub(crate) fn atoms(pending: &[Step], is_torn: bool, lengths: Option<&[u64]>) -> Vec<Atom> {
     let mut atoms = Vec::new();
     let mut lengths = lengths.map(<[u64]>::to_vec);

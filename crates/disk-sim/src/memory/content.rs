@@ -1,4 +1,4 @@
-//! Stores the content of a file in pages that copies share, so that a copy of a disk is cheap.
+//! Stores a file's content in pages that copies share, so that copying a disk is cheap.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ type Page = [u8; PAGE_BYTES];
 
 static ZEROS: LazyLock<Arc<Page>> = LazyLock::new(|| Arc::new([0; PAGE_BYTES]));
 
-/// The content of a file. Pages that were never written are holes.
+/// A file's content. Pages that were never written are holes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
     bytes: u64,
@@ -21,7 +21,7 @@ fn small(bytes: u64) -> usize {
 }
 
 /// Splits the range of `bytes` bytes at `offset` at page boundaries. Returns for each piece the
-/// page number, the offset in the page, and the position of the piece within the whole range.
+/// page number, the offset in the page, and the piece's position within the whole range.
 fn pieces(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -39,12 +39,12 @@ impl Content {
         self.bytes
     }
 
-    /// Returns the number of pages that are not holes.
+    /// Returns how many pages are not holes.
     pub(crate) fn pages(&self) -> u64 {
         self.pages.len() as u64
     }
 
-    /// Returns the number of pages that a write of `bytes` bytes at `offset` would add.
+    /// Returns how many pages a write of `bytes` bytes at `offset` would add.
     pub(crate) fn pages_missing(&self, offset: u64, bytes: usize) -> u64 {
         pieces(offset, bytes).filter(|(page, _, _)| !self.pages.contains_key(page)).count() as u64
     }
@@ -69,7 +69,7 @@ impl Content {
         bytes
     }
 
-    /// Flips one bit of the byte at `offset`.
+    /// Flips one bit in the byte at `offset`.
     pub(crate) fn flip(&mut self, offset: u64, bit: u8) {
         let byte = self.range(offset..offset + 1);
         if let [byte] = byte[..] {
@@ -101,7 +101,7 @@ impl Content {
         self.bytes = bytes;
     }
 
-    /// Allocates the pages of a range, filled with zeros, and extends the file if it is shorter.
+    /// Allocates a range's pages, filled with zeros, and extends the file if it is shorter.
     pub(crate) fn reserve(&mut self, offset: u64, bytes: u64) {
         let pages = Arc::make_mut(&mut self.pages);
         for (page, _, _) in pieces(offset, small(bytes)) {

@@ -1,4 +1,4 @@
-//! Runs a test with a power cut at every step of a workload, and at some steps of the recovery.
+//! Runs a test with a power cut at every workload step, and at some recovery steps.
 //!
 //! # Source
 //! \[Mohan18\] on exhaustive crashes of small workloads; \[LevelFault\] on names that survive a
@@ -16,27 +16,26 @@ use crate::memory::heap;
 use crate::memory::medium::Medium;
 use crate::memory::step::{Note, Step};
 
-/// Options of [`crash_everywhere`].
+/// Options for [`crash_everywhere`].
 #[derive(Debug, Clone)]
 pub struct Crashes {
     /// The approximate number of steps, for each unit of [`depth`], after which a machine is
     /// stopped. A workload with fewer steps is stopped after all of them.
     pub steps: u64,
-    /// The most hostile kind of device tested; all kinds before it in the order of [`Device`] are
-    /// tested, too.
+    /// The most hostile device kind tested; all earlier kinds in [`Device`] are tested, too.
     pub worst: Device,
-    /// The limit of exhaustive tests: if `worst` may leave at most this number of states after a
+    /// The limit for exhaustive tests: if `worst` may leave at most this number of states after a
     /// step, all of them are tested. Otherwise random states are drawn.
     pub all_up_to: u64,
-    /// The number of states drawn after a step for each kind of device, if not all are tested.
+    /// How many states are drawn after a step for each device kind, if not all are tested.
     pub draws: u64,
     /// The share of states whose recovery is crashed, too, as a reciprocal of at least 1: 8 means
-    /// one of eight states on average.
+    /// one state in eight on average.
     pub again_one_in: u64,
     /// The approximate number of steps at which one recovery is crashed. A recovery with fewer
     /// steps is crashed at all of them.
     pub again_steps: u64,
-    /// The seed of all random choices.
+    /// The seed for all random choices.
     pub seed: u64,
 }
 
@@ -57,14 +56,14 @@ impl Default for Crashes {
 /// A machine restarted after a crash, and the notes recorded before the crash.
 #[derive(Debug)]
 pub struct Crash {
-    /// The disk of the restarted machine.
+    /// The restarted machine's disk.
     pub disk: MemoryDisk,
-    /// The notes of the workload, followed by the notes of the check if the recovery was crashed.
+    /// The workload's notes, followed by the check's notes if the recovery was crashed.
     notes: Vec<Note>,
 }
 
 impl Crash {
-    /// Returns the notes of type `T`, in the order in which they were recorded.
+    /// Returns the notes that have the type `T`, in the order in which they were recorded.
     pub fn notes<T: Any>(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.notes.iter().filter_map(Note::get)
     }
@@ -72,9 +71,10 @@ impl Crash {
 
 /// Runs a workload once and records its steps. Then stops the machine before the first step and
 /// after each step (of a long workload, after random ones: see [`Crashes::steps`]), both by killing
-/// the process and by cutting the power, and calls `check` with each resulting state. `check` recovers, verifies the state, and may continue to work. For some
-/// states, the machine is crashed again at steps of `check` (see [`Crashes::again_one_in`]).
-/// Returns and prints the number of states checked.
+/// the process and by cutting the power, and calls `check` with each resulting state. `check`
+/// recovers, verifies the state, and may continue to work. For some states, the machine is crashed
+/// again at steps of `check` (see [`Crashes::again_one_in`]). Returns and prints the number of
+/// states checked.
 ///
 /// The workload and `check` can record acknowledgements as notes on the disk (see
 /// [`MemoryDisk::note`]); each [`Crash`] contains the notes recorded before it. The workload and
@@ -113,8 +113,8 @@ pub fn crash_everywhere<W>(
     run.states
 }
 
-/// Calls `once` with consecutive seeds until it has checked at least `least` states for each unit of
-/// [`depth`]. `once` crashes a workload and returns the number of states that it checked.
+/// Calls `once` with consecutive seeds until it has checked at least `least` states for each unit
+/// of [`depth`]. `once` crashes a workload and returns the number of states that it checked.
 pub fn crash_until(least: u64, crashes: &Crashes, mut once: impl FnMut(&Crashes) -> u64) {
     let (mut states, mut crashes) = (0, crashes.clone());
     while states < least * depth() {
@@ -123,9 +123,9 @@ pub fn crash_until(least: u64, crashes: &Crashes, mut once: impl FnMut(&Crashes)
     }
 }
 
-/// Prints a count of a test, such as "N crash states", preceded by the name of the tested crate
-/// and followed by the command that reproduces the test. The line bypasses the output capture of
-/// the test harness.
+/// Prints a test's count, such as "N crash states", preceded by the tested crate's name and
+/// followed by the command that reproduces the test. The line bypasses the test harness's output
+/// capture.
 pub fn print_count(counted: &str, seed: u64) {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let engine = package.trim_start_matches("haul-");

@@ -1,7 +1,7 @@
-//! Determines the states that a power cut may leave on different kinds of devices.
+//! Determines the states that a power cut may leave on different device kinds.
 //!
 //! # Source
-//! \[Pillai14\] on the order that file systems preserve; \[SqliteCrash\] on kinds of devices.
+//! \[Pillai14\] on the order that file systems preserve; \[SqliteCrash\] on device kinds.
 
 use haul_testing::Random;
 
@@ -9,8 +9,8 @@ use crate::memory::atoms::{Atom, Part, atoms};
 use crate::memory::medium::Medium;
 use crate::memory::survival::{Fate, LOST, SURVIVES};
 
-/// A kind of device with a file system. In the following, "a name" means the creation, renaming or
-/// removal of a file or directory. Synced data is intact on each kind; the kinds differ in the
+/// A device kind with a file system. In the following, "a name" means creating, renaming or
+/// removing a file or directory. Synced data is intact on each kind; the kinds differ in the
 /// unsynced data found after a power cut. The order is from harmless to hostile: each kind may
 /// leave all states that the kinds before it may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,14 +33,14 @@ pub enum Device {
     /// survive. A file may also have its new length with zeros instead of the written bytes.
     /// Examples are old versions of xfs, and file systems without a journal on unused blocks.
     LengthsFirst,
-    /// The rules of `LengthsFirst` apply, but instead of zeros the file may have the previous
-    /// content of its blocks, which are bytes of another file. Examples are ext2, FAT, and ext4
-    /// with `data=writeback`.
+    /// The rules of `LengthsFirst` apply, but instead of zeros the file may have its blocks'
+    /// previous content, which are another file's bytes. Examples are ext2, FAT, and ext4 with
+    /// `data=writeback`.
     StaleBlocks,
 }
 
 impl Device {
-    /// All kinds of devices, from harmless to hostile.
+    /// All device kinds, from harmless to hostile.
     pub const ALL: [Self; 6] = [
         Self::InOrder,
         Self::WholeWrites,
@@ -51,8 +51,9 @@ impl Device {
     ];
 }
 
-/// The possible fates of an atom (independently surviving part of a step) if a given prefix of the
-/// ordered steps survives. The ordered steps are those that the device makes durable in order.
+/// An atom's possible fates if a given prefix of the ordered steps survives. An atom is an
+/// independently surviving part of a step. The ordered steps are those that the device makes
+/// durable in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PossibleFates {
     Fixed(Fate),
@@ -61,19 +62,19 @@ enum PossibleFates {
     Below(Fate),
 }
 
-/// The states that a power cut may leave of a [`Medium`] on one kind of device. They can be
-/// counted, numbered and drawn.
+/// The states that a power cut may leave of a [`Medium`] on one device kind. They can be counted,
+/// numbered and drawn.
 #[derive(Debug)]
 pub struct States<'a> {
     medium: &'a Medium,
     device: Device,
     atoms: Vec<Atom>,
-    /// The indexes of the atoms that are changes of names.
+    /// The indexes of the atoms that change names.
     names: Vec<usize>,
 }
 
 impl Medium {
-    /// Returns the states that a power cut may leave on this kind of device.
+    /// Returns the states that a power cut may leave on this device kind.
     #[must_use]
     pub fn states(&self, device: Device) -> States<'_> {
         States::new(self, device)
@@ -90,7 +91,7 @@ impl<'a> States<'a> {
         Self { medium, device, atoms, names }
     }
 
-    /// Returns the number of prefixes of the ordered steps that may survive.
+    /// Returns how many prefixes of the ordered steps may survive.
     fn cuts(&self) -> usize {
         match self.device {
             Device::InOrder => self.atoms.len() + 1,
@@ -99,15 +100,14 @@ impl<'a> States<'a> {
         }
     }
 
-    /// Returns the possible fates of each atom if the prefix with the number `cut` survives.
+    /// Returns each atom's possible fates if the prefix `cut` survives.
     fn possible_fates(&self, cut: usize) -> Vec<PossibleFates> {
         let any = |at: usize| match self.atoms[at].part {
             Part::Length if self.device >= Device::StaleBlocks => PossibleFates::Below(3),
             _ => PossibleFates::Below(2),
         };
         let by = |survives| PossibleFates::Fixed(if survives { SURVIVES } else { LOST });
-        // `first_lost` is the atom of the first lost name, `last` the atom of the last surviving
-        // name.
+        // `first_lost` is the first lost name's atom, `last` the last surviving name's atom.
         let first_lost = self.names.get(cut).copied().unwrap_or(self.atoms.len());
         let last = cut.checked_sub(1).map_or(0, |last| self.names.get(last).copied().unwrap_or(0));
         let is_name = |at: usize| self.names.binary_search(&at).is_ok();
@@ -126,14 +126,14 @@ impl<'a> States<'a> {
     pub fn count(&self) -> u64 {
         let ways_at = |cut| self.possible_fates(cut).into_iter().fold(1, ways_of);
         // Each independent atom doubles the number of states, so more than 64 independent atoms
-        // overflow the number.
+        // overflow it.
         if self.device != Device::InOrder && self.atoms.len() - self.names.len() > 64 {
             return u64::MAX;
         }
         (0..self.cuts()).map(ways_at).fold(0, u64::saturating_add)
     }
 
-    /// Returns the state with the number `n`, which must be below [`States::count`].
+    /// Returns the state `n`, which must be below [`States::count`].
     ///
     /// # Panics
     /// If `n` is not below [`States::count`].
@@ -217,8 +217,7 @@ impl Pattern {
             4 => Kind::Run(0..random.below(atoms) + 1),
             5 => Kind::Steps(random.number()),
             n => {
-                // A run of up to 16 sectors includes the typical loss of a page, which is 8
-                // sectors.
+                // A run of up to 16 sectors includes the typical loss, a page of 8 sectors.
                 let from = random.below(atoms);
                 let longest = if n == 6 { 16 } else { atoms };
                 Kind::Run(from..from + 1 + random.below(longest))

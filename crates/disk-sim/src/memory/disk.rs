@@ -44,7 +44,7 @@ impl Deref for MemoryDisk {
 
 impl MemoryDisk {
     /// Starts a simulated machine on a medium. A medium after a power cut has no pending (unsynced)
-    /// steps; after a kill of the process, the pending steps remain, as in the page cache.
+    /// steps; after the process was killed, the pending steps remain, as in the page cache.
     #[must_use]
     pub fn on(medium: &Medium) -> Self {
         let state = Arc::new(Mutex::new(State::on(medium)));
@@ -52,7 +52,7 @@ impl MemoryDisk {
         Self { root: "memory".into(), state, locks, faults }
     }
 
-    /// Returns a copy of the current state of the medium, pending steps included.
+    /// Returns a copy of the medium's current state, pending steps included.
     #[must_use]
     pub fn medium(&self) -> Medium {
         self.lock().medium.clone()
@@ -64,19 +64,19 @@ impl MemoryDisk {
         self.lock().steps.clone()
     }
 
-    /// Records a note, such as an acknowledgement, in the sequence of steps.
+    /// Records a note, such as an acknowledgement, among the steps.
     pub fn note(&self, note: impl Any + Send + Sync) {
         self.lock().record(Step::Note(Note::new(note)));
     }
 
-    /// Sets how much of the unsynced data becomes durable when a sync fails; initially nothing.
-    /// After the failure the pages count as clean, as on Linux: programs read the written data
-    /// until the page cache drops it, and the next sync succeeds without writing it.
+    /// Sets how much unsynced data becomes durable when a sync fails; initially nothing. After the
+    /// failure the pages count as clean, as on Linux: programs read the written data until the page
+    /// cache drops it, and the next sync succeeds without writing it.
     pub fn after_a_failed_sync(&self, survival: Survival) {
         self.lock().failed_sync_survival = survival;
     }
 
-    /// Drops the unsynced data of all files, as after a failed sync that was never reported.
+    /// Drops all files' unsynced data, as after a failed sync that was never reported.
     pub fn drop_unsynced(&self) {
         let mut state = self.lock();
         for file in 0..state.files.len() {
@@ -84,8 +84,8 @@ impl MemoryDisk {
         }
     }
 
-    /// Limits the size of the disk to `bytes_max` bytes: calls that would exceed it fail as on a
-    /// full disk. `None` removes the limit.
+    /// Limits the disk size to `bytes_max` bytes: calls that would exceed it fail as on a full
+    /// disk. `None` removes the limit.
     pub fn limit(&self, bytes_max: Option<u64>) {
         self.lock().bytes_max = bytes_max;
     }
@@ -96,7 +96,7 @@ impl MemoryDisk {
         self.lock().used_bytes()
     }
 
-    /// Flips one bit of a file on the medium and in the page cache (bit rot), so that the next read
+    /// Flips one bit in a file on the medium and in the page cache (bit rot), so that the next read
     /// returns the flipped bit. `offset` is in bytes; `bit` counts from the least significant bit.
     ///
     /// # Panics
@@ -146,7 +146,7 @@ impl Disk for MemoryDisk {
             Some(Node::File(file)) => {
                 // The page cache may drop clean pages at any time. This model drops them when a
                 // file is opened read-only, so that a reader that verifies durable data does not
-                // read data of a failed sync.
+                // read a failed sync's data.
                 if options.read_only {
                     state.files[file] = state.medium.visible_file(file);
                 }

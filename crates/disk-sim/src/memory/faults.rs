@@ -8,7 +8,7 @@ use haul_disk::{Error, Op, Open, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::io::Errno;
 
-/// The kinds of calls that are counted and can fail.
+/// The call kinds that are counted and can fail.
 pub const CALLS: [Op; 11] = [
     Op::Read,
     Op::Write,
@@ -23,14 +23,14 @@ pub const CALLS: [Op; 11] = [
     Op::List,
 ];
 
-/// The kinds of calls that change nothing.
+/// The call kinds that change nothing.
 const READS: [Op; 3] = [Op::Read, Op::Open, Op::List];
 
-/// The kinds of calls that [`haul_disk::OsDisk`] retries after `EINTR`. Simulated disks retry them,
+/// The call kinds that [`haul_disk::OsDisk`] retries after `EINTR`. Simulated disks retry them,
 /// too, so that tests observe the same behaviour.
 const RETRIED: [Op; 6] = [Op::Read, Op::Write, Op::Open, Op::Create, Op::Allocate, Op::Resize];
 
-/// The injected faults and the counters of calls of a disk. Clones share the same state.
+/// A disk's injected faults and call counters. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct Faults(Arc<Inner>);
 
@@ -56,7 +56,7 @@ struct State {
     fault: Option<Fault>,
     faulted_thread: Option<String>,
     denied: Option<String>,
-    /// The number of changes and syncs until the power fails.
+    /// How many changes and syncs are left until the power fails.
     power: Option<u64>,
     slow: Vec<(Op, Duration)>,
     transfer_max: Option<usize>,
@@ -69,7 +69,7 @@ struct State {
 #[derive(Debug)]
 struct Blocked {
     op: Op,
-    /// The name of the only thread whose calls are blocked; `None` for all threads.
+    /// The only thread whose calls are blocked, by name; `None` for all threads.
     thread: Option<String>,
 }
 
@@ -133,7 +133,7 @@ impl Faults {
         self.state().faulted_thread.clone()
     }
 
-    /// Makes the creation of the file or directory `name` fail with `EIO`.
+    /// Makes creating the file or directory `name` fail with `EIO`.
     pub fn deny_create(&self, name: &str) {
         self.state().denied = Some(name.to_owned());
     }
@@ -184,7 +184,7 @@ impl Faults {
     }
 
     /// Calls `begin`, which must start a sync in the thread with the name `thread`, waits until
-    /// this sync is blocked, runs `body`, and resumes the sync. Syncs of other threads are not
+    /// this sync is blocked, runs `body`, and resumes the sync. Other threads' syncs are not
     /// blocked.
     pub fn during_a_sync_of<B, T>(
         &self,
@@ -195,7 +195,7 @@ impl Faults {
         self.block_only(Op::Sync, Some(thread), begin, body)
     }
 
-    /// Like [`Faults::during_a_sync_of`], but blocks the syncs of all threads.
+    /// Like [`Faults::during_a_sync_of`], but blocks all threads' syncs.
     pub fn during_a_sync<B, T>(
         &self,
         begin: impl FnOnce() -> B,
@@ -231,18 +231,18 @@ impl Faults {
         self.0.changed.wait_while(&mut state, |state| *state.count(op) < calls);
     }
 
-    /// Returns the number of bytes written since the disk was created.
+    /// Returns how many bytes were written since the disk was created.
     #[must_use]
     pub fn written_bytes(&self) -> u64 {
         self.state().written_bytes
     }
 
-    /// Starts recording calls with the names of their threads; drops an earlier record.
+    /// Starts recording calls with their threads' names; drops an earlier record.
     pub fn record_calls(&self) {
         self.state().recorded = Some(Vec::new());
     }
 
-    /// Returns the recorded calls in order, each with the name of its thread.
+    /// Returns the recorded calls in order, each with its thread's name.
     #[must_use]
     pub fn recorded_calls(&self) -> Vec<(Op, String)> {
         self.state().recorded.clone().unwrap_or_default()
@@ -270,7 +270,7 @@ impl Faults {
         outcome
     }
 
-    /// Returns the length of the next transfer of up to `bytes` bytes.
+    /// Returns the next transfer's length, of up to `bytes` bytes.
     pub(crate) fn transfer(&self, bytes: usize) -> usize {
         bytes.min(self.state().transfer_max.unwrap_or(bytes))
     }

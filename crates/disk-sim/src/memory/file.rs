@@ -1,4 +1,4 @@
-//! Implements the open files of the disk in memory.
+//! Implements open files on the disk in memory.
 
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -12,21 +12,20 @@ use crate::memory::faults::{Faults, is_half_written};
 use crate::memory::state::State;
 use crate::memory::step::{Bytes, Step};
 
-/// An open file of a [`crate::MemoryDisk`].
 #[derive(Debug)]
 pub(crate) struct MemoryFile {
     pub(crate) state: Arc<Mutex<State>>,
     pub(crate) faults: Faults,
     pub(crate) path: PathBuf,
-    /// The name under which the file was opened, for the errors of injected faults.
+    /// The name under which the file was opened, for injected faults' errors.
     pub(crate) name: String,
-    /// The number of the file, in the order of creation.
+    /// The file's number, in creation order.
     pub(crate) file: usize,
     pub(crate) options: Open,
 }
 
 impl MemoryFile {
-    /// Returns the error of the kernel if the call does not suit the options of the file.
+    /// Returns the kernel's error if the call does not suit the file's options.
     fn check(&self, op: Op, offset: u64, bytes: usize) -> Result<()> {
         let page = PAGE_BYTES as u64;
         let aligned = offset.is_multiple_of(page) && (bytes as u64).is_multiple_of(page);

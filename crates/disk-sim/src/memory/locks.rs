@@ -1,4 +1,4 @@
-//! Implements the locks of directories and files of the disk in memory.
+//! Implements directory and file locks on the disk in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +11,10 @@ use parking_lot::Mutex;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LockedNode {
     Dir(String),
-    /// The file number.
     File(usize),
 }
 
-/// The held locks with the descriptions of their holders. Clones share the same locks.
+/// The held locks with their holders' descriptions. Clones share the same locks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Locks(Arc<Mutex<BTreeMap<LockedNode, String>>>);
 

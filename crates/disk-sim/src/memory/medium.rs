@@ -8,18 +8,18 @@ use crate::memory::content::Content;
 use crate::memory::step::{Names, Node, Step, parent};
 use crate::memory::survival::{Fate, LOST, STALE, Survival};
 
-/// The durable state of a disk, and the pending (unsynced) steps.
+/// A disk's durable state, and the pending (unsynced) steps.
 #[derive(Debug, Clone, Default)]
 pub struct Medium {
     pub(crate) names: Names,
     pub(crate) files: Vec<Content>,
-    /// The unsynced steps, in the order of their execution.
+    /// The unsynced steps, in execution order.
     pub(crate) pending: Vec<Step>,
 }
 
 impl Medium {
-    /// Applies one step: a change becomes pending, a sync makes the pending changes of its file or
-    /// directory durable.
+    /// Applies one step: a change becomes pending, a sync makes its file's or directory's pending
+    /// changes durable.
     pub fn apply_step(&mut self, step: &Step) {
         match step {
             Step::Create { file, .. } => {
@@ -52,7 +52,7 @@ impl Medium {
         }
     }
 
-    /// Removes all pending steps of a file. The parts of the steps that survive become durable.
+    /// Removes all of a file's pending steps. The parts that survive become durable.
     fn fail_sync(&mut self, file: usize, survival: Survival) {
         let is_to_file = |step: &mut Step| step.file() == Some(file);
         let steps: Vec<Step> = self.pending.extract_if(.., is_to_file).collect();
@@ -78,7 +78,7 @@ impl Medium {
         for (number, atom) in atoms.iter().enumerate() {
             left.apply(&self.pending[atom.step], &atom.part, fate(number));
         }
-        // The files of a lost directory are lost, too.
+        // A lost directory's files are lost, too.
         let all = left.names.clone();
         left.names
             .retain(|name, _| parent(name).is_empty() || all.get(parent(name)) == Some(&Node::Dir));
@@ -97,16 +97,15 @@ impl Medium {
         }
     }
 
-    /// Extends a file to the length that it has after a step, without writing the bytes of the
-    /// step.
+    /// Extends a file to the length that it has after a step, without writing the step's bytes.
     fn lengthen(&mut self, step: &Step, file: usize, is_stale: bool) {
         let (from, to) = (self.files[file].bytes(), step.end());
         if to <= from {
             return;
         }
         self.files[file].resize(to);
-        // The previous content of the blocks is imitated by bytes of another file at the same
-        // offset. If no other file is long enough, it is zeros.
+        // The blocks' previous content is imitated by another file's bytes at the same offset. If
+        // no other file is long enough, it is zeros.
         let donor = (0..file).rev().chain(file + 1..self.files.len());
         let donor = donor.map(|number| &self.files[number]).find(|other| other.bytes() > from);
         if let Some(donor) = donor.filter(|_| is_stale) {
@@ -121,8 +120,7 @@ impl Medium {
         (whole.names, whole.files)
     }
 
-    /// Returns the content of one file that programs see if the page cache has dropped its clean
-    /// pages.
+    /// Returns one file's content as programs see it if the page cache has dropped its clean pages.
     pub(crate) fn visible_file(&self, file: usize) -> Content {
         let mut content = self.files[file].clone();
         for step in self.pending.iter().filter(|step| step.file() == Some(file)) {
@@ -131,10 +129,10 @@ impl Medium {
         content
     }
 
-    /// Returns the durable bytes of a file. A test can change the bytes without recording a step.
+    /// Returns a file's durable bytes. A test can change the bytes without recording a step.
     ///
     /// # Panics
-    /// If `name` is not the durable name of a file.
+    /// If `name` is not a file's durable name.
     pub fn file(&mut self, name: &str) -> FileBytes<'_> {
         let Some(Node::File(file)) = self.names.get(name).copied() else {
             unreachable!("no file {name}");
@@ -143,14 +141,14 @@ impl Medium {
         FileBytes { bytes: content.range(0..content.bytes()), content, is_changed: false }
     }
 
-    /// Returns the durable names of files.
+    /// Returns the files' durable names.
     pub fn file_names(&self) -> impl Iterator<Item = &str> {
         let files = self.names.iter().filter(|(_, node)| matches!(node, Node::File(_)));
         files.map(|(name, _)| name.as_str())
     }
 }
 
-/// Applies a step to the content of its file.
+/// Applies a step to its file's content.
 pub(crate) fn apply_bytes(file: &mut Content, step: &Step) {
     match step {
         Step::Write { offset, bytes, .. } => file.write(&bytes.0, *offset),
@@ -166,7 +164,7 @@ fn apply_part(file: &mut Content, step: &Step, range: &Range<usize>) {
     }
 }
 
-/// The durable bytes of a file, which are written to the medium on drop if they were changed.
+/// A file's durable bytes, which are written to the medium on drop if they were changed.
 #[derive(Debug)]
 pub struct FileBytes<'a> {
     content: &'a mut Content,

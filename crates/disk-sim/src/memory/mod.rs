@@ -2,21 +2,21 @@
 //!
 //! [`MemoryDisk`] is a [`haul_disk::Disk`] that records every step that changes it. [`Medium`]
 //! applies the steps one by one: it holds the durable state and the pending (unsynced) steps, in
-//! order. For several kinds of devices, [`Device`] defines which states a power cut may leave, and
+//! order. [`Device`] defines which states a power cut may leave on several device kinds, and
 //! [`Medium::states`] counts, numbers and draws these states. [`crash_everywhere`] runs a workload
 //! and tests the states that a power cut may leave after each of its steps.
 //!
-//! The model of the disk has the following properties:
+//! The disk model has the following properties:
 //!
-//! - A sync of a file makes its bytes and its length durable. A sync of a directory makes the names
+//! - A file sync makes the file's bytes and its length durable. A directory sync makes the names
 //!   created, changed and removed in it durable; a rename belongs to the directory of the new name.
-//! - At a power cut, the kind of device decides which unsynced data survives. The smallest unit of
-//!   survival is a sector of 512 bytes.
+//! - At a power cut, the device kind decides which unsynced data survives. The smallest unit of
+//!   survival is a 512-byte sector.
 //! - After a failed sync the file's pages in the page cache count as clean, so the next sync
 //!   succeeds without writing them. The page cache drops these pages when the file is next opened
 //!   read-only.
 //! - A lock lasts until it is dropped or the simulated machine stops.
-//! - A file opened for direct I/O refuses unaligned access. There are no links, timestamps or
+//! - A file opened for direct I/O rejects unaligned access. There are no links, timestamps or
 //!   permissions.
 
 mod atoms;

@@ -1,4 +1,4 @@
-//! Holds the state of a running machine: the medium, the page cache, and the recorded steps.
+//! Holds a running machine's state: the medium, the page cache, and the recorded steps.
 
 use haul_disk::PAGE_BYTES;
 
@@ -7,7 +7,7 @@ use crate::memory::medium::{Medium, apply_bytes};
 use crate::memory::step::{Names, Node, Step};
 use crate::memory::survival::Survival;
 
-/// The medium, and the part of the state that the machine keeps in memory.
+/// The medium, and what the machine keeps in memory.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) medium: Medium,
@@ -21,7 +21,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Returns the state of a machine started on a medium.
+    /// Returns the state after a machine was started on a medium.
     pub(crate) fn on(medium: &Medium) -> Self {
         let (names, files) = medium.visible();
         Self {
@@ -39,7 +39,7 @@ impl State {
         self.steps.push(step);
     }
 
-    /// Applies a step to the content of a file in the page cache, and records it.
+    /// Applies a step to a file's content in the page cache, and records it.
     pub(crate) fn change(&mut self, file: usize, step: Step) {
         apply_bytes(&mut self.files[file], &step);
         self.record(step);

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use crate::memory::survival::Survival;
 
-/// A change or a sync of a disk, recorded in order. Files are numbered in the order of their
-/// creation.
+/// A change to a disk or a sync, recorded in order. Files are numbered in creation order.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the fields are the arguments of the call")]
 pub enum Step {
@@ -24,22 +23,22 @@ pub enum Step {
     SyncDir { dir: String },
     /// Bytes were written.
     Write { file: usize, offset: u64, bytes: Bytes },
-    /// Blocks were allocated for a range of a file.
+    /// Blocks were allocated for a file range.
     Reserve { file: usize, offset: u64, bytes: u64 },
     /// A file was resized.
     Resize { file: usize, bytes: u64 },
     /// A file was synced.
     Sync { file: usize },
-    /// The sync of a file failed: the part of the unsynced data that `survival` selects is durable,
-    /// the rest is lost.
+    /// A file's sync failed: the unsynced data that `survival` selects is durable, the rest is
+    /// lost.
     FailedSync { file: usize, survival: Survival },
-    /// A bit of a file flipped on the medium.
+    /// A bit flipped in a file on the medium.
     Rot { file: usize, offset: u64, bit: u8 },
     /// The test recorded a note; the disk did not change.
     Note(Note),
 }
 
-/// Shared bytes, whose `Debug` text contains the number of bytes instead of the bytes.
+/// Shared bytes, whose `Debug` text contains their number instead of the bytes.
 #[derive(Clone)]
 pub struct Bytes(pub Arc<[u8]>);
 
@@ -49,7 +48,7 @@ impl fmt::Debug for Bytes {
     }
 }
 
-/// A value that a test inserts into the sequence of steps, such as an acknowledgement.
+/// A value that a test inserts among the steps, such as an acknowledgement.
 #[derive(Clone)]
 pub struct Note(Arc<dyn Any + Send + Sync>);
 
@@ -80,7 +79,7 @@ pub(crate) enum Node {
 
 pub(crate) type Names = BTreeMap<String, Node>;
 
-/// Returns the parent directory of a name; "" is the root.
+/// Returns a name's parent directory; "" is the root.
 pub(crate) fn parent(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(dir, _)| dir)
 }
@@ -107,7 +106,7 @@ impl Step {
         }
     }
 
-    /// Returns the end offset of a write or allocation; 0 for other steps.
+    /// Returns the end offset for a write or allocation; 0 for other steps.
     pub(crate) fn end(&self) -> u64 {
         match self {
             Self::Write { offset, bytes, .. } => offset + bytes.0.len() as u64,

@@ -3,7 +3,7 @@
 use haul_testing::Random;
 
 /// The fate of an atom, which is a part of an unsynced step: lost, survived, or stale. A stale
-/// length survives without its bytes, and the extended range has the previous content of its blocks
+/// length survives without its bytes, and the extended range has its blocks' previous content
 /// instead of zeros.
 pub(crate) type Fate = u8;
 pub(crate) const LOST: Fate = 0;
@@ -11,7 +11,7 @@ pub(crate) const SURVIVES: Fate = 1;
 pub(crate) const STALE: Fate = 2;
 
 /// The rule by which each unsynced sector and each unsynced name survives or not. It is for tests
-/// that do not depend on a kind of device.
+/// that do not depend on a device kind.
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "the field is the seed of the choice")]
 pub enum Survival {

@@ -6,8 +6,8 @@ use super::{Drive, Nanos, Request};
 /// The maximum number of sectors in one write from the write cache to the medium (destaging).
 const DESTAGE_SECTORS_MAX: u64 = 2048;
 
-/// The number of dirty runs (adjacent sectors that are only in the write cache) among which the
-/// drive chooses the next one to destage.
+/// Among how many dirty runs the drive chooses the next one to destage. A dirty run is adjacent
+/// sectors that are only in the write cache.
 const DESTAGE_CHOICE: usize = 32;
 
 impl Drive {
@@ -21,7 +21,7 @@ impl Drive {
     }
 
     /// Destages runs until the write cache has room for `sectors` more sectors; a sync passes
-    /// `u64::MAX` to empty the cache. Adds the time to `plan`, the plan of the waiting request.
+    /// `u64::MAX` to empty the cache. Adds the time to `plan`, the waiting request's plan.
     pub(super) fn make_room(&mut self, sectors: u64, plan: &mut Plan) {
         let limit = self.parameters.write_cache_sectors();
         let has_room = |dirty: u64| dirty == 0 || dirty.saturating_add(sectors) <= limit;

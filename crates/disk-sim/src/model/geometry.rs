@@ -1,9 +1,9 @@
-//! Maps each sector of a drive to its cylinder, head and angle, and computes from these when a
+//! Maps each sector on a drive to its cylinder, head and angle, and computes from these when a
 //! sector passes the head.
 
 use crate::model::parameters::{Nanos, Parameters, SECTOR_BYTES};
 
-/// A zone: adjacent cylinders whose tracks have the same number of sectors.
+/// A zone: adjacent cylinders whose tracks have equally many sectors.
 #[derive(Debug, Clone, Copy)]
 struct Zone {
     first_sector: u64,
@@ -11,20 +11,19 @@ struct Zone {
     sectors_per_track: u64,
 }
 
-/// The location of a sector on a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) cylinder: u64,
     pub(crate) head: u64,
-    /// The index of the sector in its track.
+    /// The sector's index in its track.
     pub(crate) sector: u64,
     pub(crate) sectors_per_track: u64,
 }
 
-/// The layout of the tracks of a drive. Sectors are numbered along a track, then through the heads
-/// of a cylinder, then inwards through the cylinders. Each track starts at a later angle than that
-/// at which the previous track ends (skew), so that a sequential read does not miss a revolution
-/// while the drive switches tracks.
+/// A drive's track layout. Sectors are numbered along a track, then through a cylinder's heads,
+/// then inwards through the cylinders. Each track starts at a later angle than the previous track
+/// ends (skew), so that a sequential read does not miss a revolution while the drive switches
+/// tracks.
 #[derive(Debug, Clone)]
 pub(crate) struct Geometry {
     zones: Vec<Zone>,
@@ -36,7 +35,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Creates the geometry of a drive of at least `sectors` sectors. A simulated drive smaller
+    /// Creates the geometry for a drive with at least `sectors` sectors. A simulated drive smaller
     /// than the real drive has fewer cylinders, but its arm has the same full-stroke seek time.
     pub(crate) fn new(parameters: &Parameters, sectors: u64) -> Self {
         let heads = u64::from(parameters.heads);
@@ -62,12 +61,10 @@ impl Geometry {
         }
     }
 
-    /// Returns the number of cylinders.
     pub(crate) fn cylinders(&self) -> u64 {
         self.cylinders
     }
 
-    /// Returns the location of a sector.
     pub(crate) fn locate(&self, sector: u64) -> Location {
         let zone = self.zones[self.zones.partition_point(|zone| zone.first_sector <= sector) - 1];
         let within = sector - zone.first_sector;
@@ -80,22 +77,22 @@ impl Geometry {
         }
     }
 
-    /// Returns the time from the start of a revolution until the start of the sector passes the
-    /// head. Revolutions start at multiples of `revolution_ns`.
+    /// Returns the time from the start of a revolution until the sector's start passes the head.
+    /// Revolutions start at multiples of `revolution_ns`.
     fn passes_at_ns(&self, location: &Location) -> Nanos {
         let per_cylinder = (self.heads - 1) * self.head_skew_ns + self.cylinder_skew_ns;
         let skew = location.cylinder * per_cylinder + location.head * self.head_skew_ns;
         (skew + self.along_ns(location, location.sector)) % self.revolution_ns
     }
 
-    /// Returns the time from the start of the track of `location` to the start of the sector with
-    /// the index `sector` in this track.
+    /// Returns the time from the start of `location`'s track to the start of the track's sector
+    /// with the index `sector`.
     fn along_ns(&self, location: &Location, sector: u64) -> Nanos {
         self.revolution_ns * sector / location.sectors_per_track
     }
 
     /// Returns the rotational latency: the time from `now` until the start of the sector at
-    /// `location` passes the head. The head must already be on the track of this sector.
+    /// `location` passes the head. The head must already be on this sector's track.
     pub(crate) fn rotation_ns(&self, now: Nanos, location: &Location) -> Nanos {
         let angle = now % self.revolution_ns;
         (self.passes_at_ns(location) + self.revolution_ns - angle) % self.revolution_ns
@@ -117,8 +114,8 @@ impl Geometry {
         time
     }
 
-    /// Returns the number of sectors from `sector` on that pass the head completely within
-    /// `time_ns`, at most `sectors_max`.
+    /// Returns how many sectors from `sector` on pass the head completely within `time_ns`, at most
+    /// `sectors_max`.
     pub(crate) fn sectors_within(&self, sector: u64, time_ns: Nanos, sectors_max: u64) -> u64 {
         let (mut at, mut left, mut time) = (sector, sectors_max, time_ns);
         while left > 0 {
@@ -144,16 +141,16 @@ impl Geometry {
     }
 }
 
-/// Returns the transfer rates of the zones in bytes per second. The rates decrease in equal steps
-/// from the outermost zone to the innermost.
+/// Returns the zones' transfer rates in bytes per second. The rates decrease in equal steps from
+/// the outermost zone to the innermost.
 fn zone_rates(parameters: &Parameters) -> impl Iterator<Item = u64> {
     let (outer, inner) = (parameters.outer_bytes_per_s, parameters.inner_bytes_per_s);
     let steps = u64::from(parameters.zones.max(2) - 1);
     (0..=steps).map(move |zone| outer - (outer - inner) * zone / steps)
 }
 
-/// Returns the number of sectors that a track must have for sequential reads to reach
-/// `bytes_per_s`, skews included.
+/// Returns how many sectors a track must have for sequential reads to reach `bytes_per_s`, skews
+/// included.
 fn sectors_per_track(parameters: &Parameters, bytes_per_s: u64) -> u64 {
     let heads = u64::from(parameters.heads);
     let per_cylinder_ns = heads * parameters.revolution_ns

@@ -21,7 +21,7 @@ use seek::SeekCurve;
 use segments::Segments;
 use write_cache::WriteCache;
 
-/// The kind of a request.
+/// A request kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Reads sectors.
@@ -35,7 +35,7 @@ pub enum Kind {
 /// A request to a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// The kind of the request.
+    /// What the drive is asked to do.
     pub kind: Kind,
     /// The first sector; 0 for a sync.
     pub sector: u64,
@@ -45,7 +45,7 @@ pub struct Request {
     pub arrived_ns: Nanos,
 }
 
-/// The state of a drive: head position, caches, and times until which it is busy.
+/// A drive's state: head position, caches, and times until which it is busy.
 #[derive(Debug, Clone)]
 pub struct Drive {
     parameters: Parameters,
@@ -56,18 +56,17 @@ pub struct Drive {
     /// The last sector that has passed under the head. During read-ahead, [`Segments::stream_at`]
     /// determines this sector instead.
     at_sector: u64,
-    /// The completion time of the last request. The drive serves requests one at a time.
+    /// When the last request completed. The drive serves requests one at a time.
     free_ns: Nanos,
-    /// The time until which the arm is busy with a request or a background write.
+    /// Until when the arm is busy with a request or a background write.
     arm_free_ns: Nanos,
-    /// The time at which the write cache became more than half full; `None` once it is at most a
-    /// quarter full.
+    /// When the write cache became more than half full; `None` once it is at most a quarter full.
     over_half_since_ns: Option<Nanos>,
     counters: Counters,
 }
 
 impl Drive {
-    /// Creates a drive of `bytes` bytes, idle at time 0.
+    /// Creates a drive with `bytes` bytes, idle at time 0.
     #[must_use]
     pub fn new(parameters: Parameters, bytes: u64) -> Self {
         let sectors = bytes / SECTOR_BYTES;
@@ -89,38 +88,37 @@ impl Drive {
         }
     }
 
-    /// Returns the counters since the creation of the drive.
+    /// Returns the counters since the drive was created.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Returns a lower bound of the time in which the arm can access all of the runs (sector,
-    /// sectors), given in ascending order, in one sweep from the first to the last. The bound
-    /// ignores caches. It assumes that the arm moves from each track with runs directly to the next
-    /// one, arrives at the best rotational position, and leaves the track once all its runs have
-    /// passed the head.
+    /// Returns a lower bound for the time in which the arm can access all runs (sector, sectors),
+    /// given in ascending order, in one sweep from the first to the last. The bound ignores caches.
+    /// It assumes that the arm moves from each track with runs directly to the next one, arrives at
+    /// the best rotational position, and leaves the track once all its runs have passed the head.
     #[must_use]
     pub fn sweep_ns(&self, runs: impl IntoIterator<Item = (u64, u64)>) -> Nanos {
         let Parameters { revolution_ns, head_skew_ns, .. } = self.parameters;
         sweep::sweep_ns(&self.geometry, &self.seek, revolution_ns, head_skew_ns, runs)
     }
 
-    /// Returns the completion time of the last request.
+    /// Returns the last request's completion time.
     #[must_use]
     pub fn free_ns(&self) -> Nanos {
         self.free_ns
     }
 
     /// Returns the index of the waiting request to serve next; `waiting` is sorted by age, the
-    /// oldest first. Of the first [`Parameters::queue_depth`] requests, the drive chooses the
+    /// oldest first. Among the first [`Parameters::queue_depth`] requests, the drive chooses the
     /// oldest one that the cache can serve, else the one whose first sector the head reaches
     /// soonest. The oldest request is chosen if it has waited longer than
     /// [`Parameters::patience_ns`]. No request overtakes a sync.
     ///
     /// # Source
-    /// \[Jacobson91\]: shortest access time first. The age of a request matters only when it
-    /// exceeds the patience.
+    /// \[Jacobson91\]: shortest access time first. A request's age matters only when it exceeds the
+    /// patience.
     #[must_use]
     pub fn choose(&self, waiting: &[Request]) -> Option<usize> {
         let oldest = waiting.first()?;
@@ -133,8 +131,8 @@ impl Drive {
         before_sync.min_by_key(|(_, request)| self.reached_ns(request)).map(|(index, _)| index)
     }
 
-    /// Returns the time at which the head reaches the first sector of the request; 0 if the cache
-    /// has all of its sectors.
+    /// Returns the time at which the head reaches the request's first sector; 0 if the cache has
+    /// all its sectors.
     fn reached_ns(&self, request: &Request) -> Nanos {
         let plan = self.plan(request);
         if plan.method == Method::Cache && plan.parts.transfer_ns == 0 {

@@ -1,72 +1,72 @@
-//! Defines the parameters of the simulated drives: figures from data sheets, and assumptions.
+//! Defines the simulated drives' parameters: figures from data sheets, and assumptions.
 
-/// Nanoseconds, the unit of all times of the model.
+/// Nanoseconds, the unit for all times in the model.
 pub type Nanos = u64;
 
 /// One millisecond.
 pub const MS: Nanos = 1_000_000;
 
-/// The size of a sector in bytes.
+/// A sector's size in bytes.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// The parameters of a drive. Each function that returns a parameter set documents which figures
-/// are published and which are assumed.
+/// A drive's parameters. Each function that returns a parameter set documents which figures are
+/// published and which are assumed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
-    /// The name of the drive on the command line of `spinning-disk`.
+    /// The drive's name on the `spinning-disk` command line.
     pub name: &'static str,
-    /// The capacity of the real drive in bytes.
+    /// The real drive's capacity in bytes.
     pub capacity_bytes: u64,
-    /// The time of one revolution.
+    /// The time for one revolution.
     pub revolution_ns: Nanos,
-    /// The time of a seek to the next track, settling included.
+    /// The time for a seek to the next track, settling included.
     pub seek_track_ns: Nanos,
-    /// The mean time of a seek between uniformly random locations.
+    /// The mean time for a seek between uniformly random locations.
     pub seek_average_ns: Nanos,
-    /// The time of a full-stroke seek, the maximum.
+    /// The time for a full-stroke seek, the maximum.
     pub seek_full_ns: Nanos,
-    /// The number of surfaces, each of which has a head.
+    /// The number of surfaces, each with its own head.
     pub heads: u32,
-    /// The number of zones, at least 2. All tracks of a zone have the same number of sectors.
+    /// The number of zones, at least 2. All tracks in a zone have equally many sectors.
     pub zones: u32,
-    /// The sustained read rate of the outermost zone in bytes per second.
+    /// The outermost zone's sustained read rate in bytes per second.
     pub outer_bytes_per_s: u64,
-    /// The sustained read rate of the innermost zone in bytes per second.
+    /// The innermost zone's sustained read rate in bytes per second.
     pub inner_bytes_per_s: u64,
-    /// The time from the end of a track until the start of the next track of the same cylinder
-    /// passes its head. The drive switches heads in this time.
+    /// The time from a track's end until the start of the next track in the same cylinder passes
+    /// its head. The drive switches heads in this time.
     pub head_skew_ns: Nanos,
-    /// The time from the end of the last track of a cylinder until the start of the first track of
-    /// the next cylinder passes its head.
+    /// The time from the end of a cylinder's last track until the start of the next cylinder's
+    /// first track passes its head.
     pub cylinder_skew_ns: Nanos,
-    /// The command overhead between the arrival of a request and its service.
+    /// The command overhead between a request's arrival and its service.
     pub overhead_ns: Nanos,
-    /// The transfer rate of the interface in bytes per second.
+    /// The interface's transfer rate in bytes per second.
     pub interface_bytes_per_s: u64,
-    /// The number of segments of the read cache, each of which holds a run of sectors.
+    /// The number of read cache segments, each of which holds a run of sectors.
     pub segments: usize,
-    /// The maximum size of a segment in bytes.
+    /// A segment's maximum size in bytes.
     pub segment_bytes: u64,
-    /// The size of the volatile write cache in bytes; 0 for a drive that writes through.
+    /// The volatile write cache's size in bytes; 0 for a drive that writes through.
     pub write_cache_bytes: u64,
-    /// The size of a physical sector in bytes: 512, or 4,096 for a drive that emulates sectors of
-    /// 512 B. A power cut leaves a physical sector with its old or with its new content.
+    /// A physical sector's size in bytes: 512, or 4,096 for a drive that emulates 512-byte sectors.
+    /// A power cut leaves a physical sector with its old or with its new content.
     pub physical_sector_bytes: u64,
     /// The maximum number of queued requests among which the drive chooses the next one.
     pub queue_depth: usize,
     /// The waiting time after which the oldest request is served next, even if another request is
     /// nearer.
     pub patience_ns: Nanos,
-    /// The idle time after which the drive writes dirty sectors of the write cache to the medium.
+    /// The idle time after which the drive writes dirty sectors from the write cache to the medium.
     pub idle_before_destage_ns: Nanos,
 }
 
 impl Parameters {
     /// Hitachi Travelstar 7K320: 2.5 inch, 7200 revolutions a minute, 320 GB.
     ///
-    /// The revolution and the typical seek times of reads are published: 1.0 ms to the next track,
-    /// 12 ms on average, 20.0 ms over the full stroke, settling included. The rates of the zones,
-    /// the heads, the skews, the overhead and the segments are assumed.
+    /// The revolution and the typical read seek times are published: 1.0 ms to the next track, 12
+    /// ms on average, 20.0 ms over the full stroke, settling included. The zone rates, the heads,
+    /// the skews, the overhead and the segments are assumed.
     ///
     /// # Source
     /// \[Travelstar7K320\]
@@ -99,10 +99,10 @@ impl Parameters {
 
     /// Hitachi Deskstar 7K1000.C: 3.5 inch, 7200 revolutions a minute, 1 TB on two disks.
     ///
-    /// The revolution and the typical average seek time of reads (8.5 ms) are published. A seek of
-    /// 0.9 ms to the next track is assumed; with the published average it determines the seek
-    /// curve, which gives a full-stroke time of 15.2 ms. The remaining parameters are assumed as
-    /// for [`Self::travelstar_7k320`].
+    /// The revolution and the typical average read seek time (8.5 ms) are published. A seek of 0.9
+    /// ms to the next track is assumed; with the published average it determines the seek curve,
+    /// which gives a full-stroke time of 15.2 ms. The remaining parameters are assumed as for
+    /// [`Self::travelstar_7k320`].
     ///
     /// # Source
     /// \[Deskstar7K1000\]
@@ -124,7 +124,7 @@ impl Parameters {
         }
     }
 
-    /// Returns the parameter sets of all drives.
+    /// Returns all drives' parameter sets.
     #[must_use]
     pub fn all() -> [Self; 2] {
         [Self::travelstar_7k320(), Self::deskstar_7k1000c()]
@@ -136,13 +136,13 @@ impl Parameters {
         (sectors * SECTOR_BYTES).saturating_mul(1_000 * MS) / self.interface_bytes_per_s
     }
 
-    /// Returns the number of sectors in a physical sector, at least 1.
+    /// Returns how many sectors a physical sector has, at least 1.
     #[must_use]
     pub(crate) fn physical_sectors(&self) -> u64 {
         (self.physical_sector_bytes / SECTOR_BYTES).max(1)
     }
 
-    /// Returns the size of the write cache in sectors.
+    /// Returns the write cache size in sectors.
     #[must_use]
     pub(crate) fn write_cache_sectors(&self) -> u64 {
         self.write_cache_bytes / SECTOR_BYTES

@@ -1,18 +1,18 @@
-//! Plans the service of a request: whether a cache or the medium serves it, and when it completes.
+//! Plans a request's service: whether a cache or the medium serves it, and when it completes.
 
 use super::geometry::Location;
 use super::segments::Lookup;
 use super::{Drive, Kind, Nanos, Request};
 use crate::counters::ServiceTime;
 
-/// The time components and the completion time of an access to the medium.
+/// The time components and the completion time for an access to the medium.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Access {
     pub(super) parts: ServiceTime,
     pub(super) done_ns: Nanos,
 }
 
-/// The planned service of a request: its time components, completion time and method.
+/// A request's planned service: its time components, completion time and method.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) parts: ServiceTime,

@@ -1,4 +1,4 @@
-//! Computes the time of a seek from the number of cylinders that the arm crosses.
+//! Computes a seek's time from the number of cylinders that the arm crosses.
 
 use crate::model::parameters::{Nanos, Parameters};
 
@@ -22,7 +22,7 @@ pub(crate) struct SeekCurve {
 }
 
 impl SeekCurve {
-    /// Creates the curve of a drive with `cylinders` cylinders.
+    /// Creates the curve for a drive with `cylinders` cylinders.
     pub(crate) fn new(parameters: &Parameters, cylinders: u64) -> Self {
         let ns = |time: Nanos| time as f64;
         let track_ns = ns(parameters.seek_track_ns);
@@ -34,7 +34,7 @@ impl SeekCurve {
         }
     }
 
-    /// Returns the time of a seek over `cylinders` cylinders.
+    /// Returns the time for a seek over `cylinders` cylinders.
     #[expect(clippy::cast_possible_truncation, reason = "a seek takes milliseconds")]
     pub(crate) fn time_ns(&self, cylinders: u64) -> Nanos {
         if cylinders == 0 {
@@ -65,7 +65,7 @@ mod tests {
     fn mean_seek_time_is_the_published_average() {
         for parameters in Parameters::all() {
             let curve = SeekCurve::new(&parameters, 1000);
-            // The frequency of a distance is the number of pairs of locations at this distance.
+            // A distance's frequency is the number of location pairs at this distance.
             let pairs = |distance: u64| 2 * (1000 - distance);
             let sum: u64 = (1..1000).map(|d| pairs(d) * curve.time_ns(d)).sum();
             let mean = sum / (1000 * 999);

@@ -1,5 +1,5 @@
-//! Simulates the read cache of the drive: each segment holds a run of sectors, and read-ahead
-//! extends at most one segment at a time.
+//! Simulates the drive's read cache: each segment holds a run of sectors, and read-ahead extends at
+//! most one segment at a time.
 
 use crate::model::geometry::Geometry;
 use crate::model::parameters::Nanos;
@@ -9,7 +9,7 @@ use crate::model::parameters::Nanos;
 struct Segment {
     start: u64,
     end: u64,
-    /// The value of the counter `uses` at the last use of the segment.
+    /// The counter `uses` when the segment was last used.
     used: u64,
 }
 
@@ -19,7 +19,7 @@ struct Stream {
     segment: usize,
     from: u64,
     since: Nanos,
-    /// The sector at which read-ahead ends, unless a later read of the sequence extends it.
+    /// The sector at which read-ahead ends, unless a later read in the sequence extends it.
     limit: u64,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Lookup {
     Miss,
 }
 
-/// The segments of the read cache, and the read-ahead in progress.
+/// The read cache's segments, and the read-ahead in progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Segments {
     segments: Vec<Segment>,
@@ -61,7 +61,7 @@ impl Segments {
         Some(from + geometry.sectors_within(from, elapsed, limit.saturating_sub(from)))
     }
 
-    /// Returns the time from `from` to `to` in which the head reads ahead.
+    /// Returns how long the head reads ahead between `from` and `to`.
     pub(crate) fn read_ahead_ns(&self, geometry: &Geometry, from: Nanos, to: Nanos) -> Nanos {
         let Some(stream) = self.stream else { return 0 };
         let sectors = stream.limit.saturating_sub(stream.from);
@@ -135,8 +135,8 @@ impl Segments {
         }
     }
 
-    /// Records a read of a run from the medium that completes at `now`; read-ahead starts at the
-    /// end of the run.
+    /// Records a read of a run from the medium that completes at `now`; read-ahead starts where the
+    /// run ends.
     pub(crate) fn read(&mut self, now: Nanos, sector: u64, end: u64) {
         self.uses += 1;
         let limit = (end + self.sectors_max / 2).min(self.sectors_of_drive);

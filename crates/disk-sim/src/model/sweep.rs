@@ -1,12 +1,12 @@
-//! Computes a lower bound of the time in which one sweep of the arm, in ascending order of the
-//! sectors, accesses a set of runs of sectors.
+//! Computes a lower bound for the time in which one sweep of the arm, in ascending sector order,
+//! accesses several runs of sectors.
 
 use super::geometry::{Geometry, Location};
 use super::parameters::Nanos;
 use super::seek::SeekCurve;
 
-/// The accesses of a sweep on one track: the location of their first sector, the index in the track
-/// at which they end, and the longest gap between two of them, in sectors.
+/// A sweep's accesses on one track: the location of their first sector, the index in the track at
+/// which they end, and the longest gap between two of them, in sectors.
 #[derive(Debug, Clone, Copy)]
 struct Track {
     location: Location,
@@ -28,8 +28,8 @@ impl Track {
     }
 }
 
-/// Returns a lower bound of the time in which the arm accesses all of the runs (sector, sectors) in
-/// one sweep; see [`super::Drive::sweep_ns`].
+/// Returns a lower bound for the time in which the arm accesses all runs (sector, sectors) in one
+/// sweep; see [`super::Drive::sweep_ns`].
 pub(super) fn sweep_ns(
     geometry: &Geometry,
     seek: &SeekCurve,

@@ -345,7 +345,7 @@ fn sweep_bound_adds_rotations_and_seeks() {
         // Two accesses on a track take the shorter rotation from one to the other.
         (&[(10, 8), (30, 8)], part(28)),
         (&[(0, 8), (per_track - 8, 8)], part(16)),
-        // Two accesses are on two tracks of a cylinder, or on tracks of two adjacent cylinders.
+        // Two accesses are on two tracks in a cylinder, or on tracks in two adjacent cylinders.
         (&[(10, 8), (per_track + 10, 8)], 2 * part(8) + head_skew_ns),
         (&[(10, 8), (4 * per_track, 8)], 2 * part(8) + seek_track_ns),
         (&[(per_track - 8, 16)], 2 * part(8) + head_skew_ns),

@@ -11,7 +11,7 @@ use rustix::mm::madvise;
 
 use crate::units::{PAGE_BYTES, align_up};
 
-/// The size of a huge page on x86-64, and on AArch64 with 4 KiB pages.
+/// A huge page's size on x86-64, and on AArch64 with 4 KiB pages.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// A slice of bytes whose address and length are multiples of [`PAGE_BYTES`].
@@ -47,9 +47,9 @@ impl AlignedBuf {
     pub fn huge(bytes: usize) -> Self {
         let buffer = Self::aligned_to(HUGE_PAGE_BYTES, bytes);
         let advice = rustix::mm::Advice::LinuxHugepage;
-        // SAFETY: the range is memory of this buffer, and the advice changes no byte of it.
+        // SAFETY: the range is this buffer's memory, and the advice changes no byte of it.
         let advised = unsafe { madvise(buffer.start.as_ptr().cast(), buffer.bytes, advice) };
-        // The error is ignored: a kernel built without huge pages refuses the advice.
+        // The error is ignored: a kernel built without huge pages rejects the advice.
         advised.ok();
         buffer
     }

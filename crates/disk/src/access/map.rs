@@ -1,4 +1,4 @@
-//! Maps files into memory: to lock their pages in the page cache, and so that benchmarks can compare
+//! Maps files into memory: to lock their pages in the page cache, and to let benchmarks compare
 //! reads and writes through `mmap` with system calls.
 #![expect(unsafe_code, reason = "mappings are created and removed by raw system calls")]
 
@@ -29,7 +29,7 @@ use crate::units::{align_down, align_up};
 pub struct Map {
     start: NonNull<u8>,
     bytes: usize,
-    /// The length of the file in bytes: access to a page beyond this length raises SIGBUS.
+    /// The file length in bytes: access to a page beyond this length raises SIGBUS.
     end: u64,
     is_read_only: bool,
     file: Arc<dyn File>,
@@ -46,7 +46,7 @@ impl Map {
     /// [`Map::grow`] must extend it before the memory beyond its end can be written.
     ///
     /// # Errors
-    /// The error of the system call; `Unsupported` for a simulated file.
+    /// Returns the system call's error; `Unsupported` for a simulated file.
     pub fn of(file: Arc<dyn File>, bytes: usize) -> Result<Self> {
         Self::new(file, 0, bytes, false)
     }
@@ -54,7 +54,7 @@ impl Map {
     /// Maps the first `bytes` of a file read-only.
     ///
     /// # Errors
-    /// The errors of [`Map::of`].
+    /// Fails like [`Map::of`].
     pub fn for_reading(file: Arc<dyn File>, bytes: usize) -> Result<Self> {
         Self::new(file, 0, bytes, true)
     }
@@ -63,7 +63,7 @@ impl Map {
     /// the mapping, and [`Map::end`], count from there.
     ///
     /// # Errors
-    /// The errors of [`Map::of`]; `InvalidInput` if `offset` is not the start of a page.
+    /// Fails like [`Map::of`], and with `InvalidInput` if `offset` is not the start of a page.
     pub fn range_for_reading(file: Arc<dyn File>, offset: u64, bytes: usize) -> Result<Self> {
         Self::new(file, offset, bytes, true)
     }
@@ -85,15 +85,15 @@ impl Map {
     /// Extends the file to `bytes` with a hole, so that the memory up to `bytes` can be written.
     ///
     /// # Errors
-    /// The errors of [`File::resize`].
+    /// Fails like [`File::resize`].
     pub fn grow(&mut self, bytes: u64) -> Result<()> {
         self.file.resize(bytes)?;
         self.end = bytes;
         Ok(())
     }
 
-    /// Returns the end of the accessible memory: the length of the file in bytes when it was
-    /// mapped, or the length set by the last [`Map::grow`].
+    /// Returns the end of the accessible memory: the file length in bytes when the file was mapped,
+    /// or the length set by the last [`Map::grow`].
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end
@@ -135,12 +135,12 @@ impl Map {
         Ok(())
     }
 
-    /// Locks the pages of the mapping in memory (`mlock`), and reads those that are missing. The
-    /// page cache cannot drop them until the mapping is dropped. They count against the limit
-    /// `RLIMIT_MEMLOCK` of a process without `CAP_IPC_LOCK`.
+    /// Locks the mapping's pages in memory (`mlock`), and reads those that are missing. The page
+    /// cache cannot drop them until the mapping is dropped. They count against the limit
+    /// `RLIMIT_MEMLOCK` in a process without `CAP_IPC_LOCK`.
     ///
     /// # Errors
-    /// The error of the system call: the limit, a lack of memory, or a page that cannot be read.
+    /// Returns the system call's error: the limit, a lack of memory, or a page that cannot be read.
     pub fn lock(&self) -> Result<()> {
         // SAFETY: the range is this mapping, and locking changes none of its bytes.
         unsafe { mlock(self.start.as_ptr().cast(), self.bytes) }
@@ -150,7 +150,7 @@ impl Map {
     /// Advises the kernel that the mapping is read sequentially (`MADV_SEQUENTIAL`).
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     pub fn advise_sequential(&self) -> Result<()> {
         self.advise(0, self.bytes, Advice::Sequential)
     }
@@ -159,8 +159,8 @@ impl Map {
     /// (`MADV_WILLNEED`).
     ///
     /// # Errors
-    /// `InvalidInput` if the range exceeds the mapping or the file; else the error of the system
-    /// call.
+    /// `InvalidInput` if the range exceeds the mapping or the file. Otherwise returns the system
+    /// call's error.
     pub fn prefetch(&self, offset: usize, bytes: usize) -> Result<()> {
         self.check(Op::Cache, offset, bytes)?;
         self.advise(offset, bytes, Advice::WillNeed)
@@ -186,10 +186,10 @@ impl Map {
         Err(Error::new(op, path_of(&*self.file), source).at(offset as u64, bytes))
     }
 
-    /// Makes the pages of a range durable (`msync(MS_SYNC)`).
+    /// Makes a range's pages durable (`msync(MS_SYNC)`).
     ///
     /// # Errors
-    /// The error of the system call. A failed sync is final, as with [`File::sync`].
+    /// Returns the system call's error. A failed sync is final, as with [`File::sync`].
     pub fn sync(&self, offset: usize, bytes: usize) -> Result<()> {
         let page = rustix::param::page_size() as u64;
         let end = align_up(offset.saturating_add(bytes).min(self.bytes) as u64, page);

@@ -1,5 +1,5 @@
-//! Methods of file access besides the calls of [`crate::File`]: aligned memory for direct I/O,
-//! options for a single call, concurrent requests through io_uring, and memory mappings.
+//! File access methods besides the calls in [`crate::File`]: aligned memory for direct I/O, options
+//! for a single call, concurrent requests through io_uring, and memory mappings.
 
 mod buffer;
 mod map;

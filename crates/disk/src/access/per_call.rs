@@ -10,7 +10,7 @@ use crate::error::{Error, Op, Result};
 use crate::has_fd::path_of;
 use crate::sys;
 
-/// The flag `RWF_DONTCACHE` of reads that add no pages to the page cache (Linux 6.14), not yet in
+/// The flag `RWF_DONTCACHE`: a read adds no pages to the page cache (Linux 6.14). It is not yet in
 /// libc.
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 const DSYNC: ReadWriteFlags = ReadWriteFlags::DSYNC;
@@ -22,7 +22,7 @@ const DSYNC: ReadWriteFlags = ReadWriteFlags::DSYNC;
 /// function does a plain read, which adds pages to the page cache; [`crate::evict`] drops them.
 ///
 /// # Errors
-/// The errors of [`File::read_some`].
+/// Fails like [`File::read_some`].
 ///
 /// # Source
 /// `RWF_DONTCACHE`, `preadv2(2)`.
@@ -36,7 +36,7 @@ pub fn read_uncached(file: &dyn File, buffer: &mut [u8], offset: u64) -> Result<
 /// Reads as [`read_uncached`] does, from a file descriptor.
 ///
 /// # Errors
-/// The error of the system call.
+/// Returns the system call's error.
 pub fn read_uncached_fd(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let (mut done, mut is_uncached) = (0, true);
     while done < buffer.len() {
@@ -64,7 +64,7 @@ pub fn read_uncached_fd(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> R
 /// part of them.
 ///
 /// # Errors
-/// The errors of [`File::write_some`] and of [`File::sync`]. The caller cannot distinguish a failed
+/// Fails like [`File::write_some`] and like [`File::sync`]. The caller cannot distinguish a failed
 /// write from a failed sync, so every error is final, as for a sync. Therefore this function does
 /// not retry an interrupted call.
 ///
@@ -98,10 +98,10 @@ pub fn write_durable(file: &dyn File, bytes: &[u8], offset: u64) -> Result<()> {
     Ok(())
 }
 
-/// Writes the dirty pages of a range to the device and waits until the device has received them.
+/// Writes a range's dirty pages to the device and waits until the device has received them.
 ///
 /// # Errors
-/// The error of the system call; `Unsupported` for a simulated file.
+/// Returns the system call's error; `Unsupported` for a simulated file.
 ///
 /// # Durability
 /// None: the kernel sends no flush request to the device and writes no metadata. The next

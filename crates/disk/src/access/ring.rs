@@ -4,7 +4,7 @@
 //! The kernel may access a buffer at any time between submission and completion of its request.
 //! During that time the ring owns the buffer, and no reference to the buffer exists. The completion
 //! returns the buffer to the caller. Dropping a ring waits for the requests in flight; leaking a
-//! ring leaks its buffers. The ring owns the files of its requests in the same way.
+//! ring leaks its buffers. The ring owns its requests' files in the same way.
 #![expect(unsafe_code, reason = "the kernel keeps addresses of buffers")]
 
 use std::fmt;
@@ -18,13 +18,14 @@ use io_uring::{IoUring, opcode, types};
 use super::buffer::AlignedBuf;
 use crate::error::{Error, Op, Result};
 
-/// The flag `RWF_DONTCACHE` of reads that add no pages to the page cache (Linux 6.14).
+/// The flag `RWF_DONTCACHE`: a read adds no pages to the page cache (Linux 6.14).
 const DONTCACHE: i32 = 0x80;
 
-/// The error codes of kernels and sandboxes without io_uring, or with io_uring disabled by sysctl.
+/// The error codes that kernels and sandboxes return without io_uring, or with io_uring disabled by
+/// sysctl.
 const REFUSALS: [i32; 4] = [libc::ENOSYS, libc::EPERM, libc::EACCES, libc::EOPNOTSUPP];
 
-/// The operation of a [`RingRequest`].
+/// A [`RingRequest`]'s operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RingOp {
     /// Fills the buffer from its first byte.
@@ -43,13 +44,13 @@ pub struct RingRequest<F> {
     pub op: RingOp,
     /// The file to read or write.
     pub file: F,
-    /// The offset in the file of the first byte, in bytes.
+    /// The file offset of the first byte.
     pub offset: u64,
     /// The buffer to fill, or with the bytes to write.
     pub buffer: AlignedBuf,
-    /// The number of bytes to read or write, at most the length of the buffer.
+    /// The number of bytes to read or write, at most the buffer length.
     pub bytes: usize,
-    /// The caller's identifier of the request, which the ring does not interpret.
+    /// The caller's identifier for the request, which the ring does not interpret.
     pub tag: u64,
 }
 
@@ -58,7 +59,7 @@ pub struct RingRequest<F> {
 pub struct RingCompletion<F> {
     /// The request as it was queued, with its file and its buffer.
     pub request: RingRequest<F>,
-    /// The number of bytes read or written, which may be fewer than requested; 0 at end of file.
+    /// The number of bytes read or written, which may be less than requested; 0 at end of file.
     pub outcome: io::Result<usize>,
 }
 
@@ -71,8 +72,8 @@ pub struct RingCompletion<F> {
 /// `io_uring(7)`; `IORING_SETUP_DEFER_TASKRUN` if available (Linux 6.1).
 pub struct Ring<F> {
     ring: IoUring,
-    /// One slot per request. The index of the slot is the `user_data` of the request in the
-    /// kernel's queues, so a completion identifies its request.
+    /// One slot per request. The slot's index is the request's `user_data` in the kernel's queues,
+    /// so a completion identifies its request.
     slots: Vec<Option<RingRequest<F>>>,
     free: Vec<u32>,
     /// Requests in the submission queue that are not submitted yet.
@@ -92,7 +93,7 @@ impl<F: AsFd> Ring<F> {
         let mut modern = IoUring::builder();
         modern.dontfork().setup_single_issuer().setup_defer_taskrun().setup_coop_taskrun();
         let ring = match modern.build(depth) {
-            // A kernel older than Linux 6.1 refuses these options.
+            // A kernel older than Linux 6.1 rejects these options.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 IoUring::builder().dontfork().build(depth)
             }
@@ -161,13 +162,13 @@ impl<F: AsFd> Ring<F> {
     /// Submits the queued requests without waiting.
     ///
     /// # Errors
-    /// The error of the system call. Unsubmitted requests stay queued.
+    /// Returns the system call's error. Unsubmitted requests stay queued.
     pub fn submit(&mut self) -> Result<()> {
         while self.queued > 0 {
             match self.ring.submit() {
                 Ok(submitted) => self.queued -= submitted.min(self.queued),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The completion queue is full: the next call of `wait` empties it.
+                // The completion queue is full: the next call to `wait` empties it.
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => break,
                 Err(error) => return Err(fail(error)),
             }
@@ -180,12 +181,13 @@ impl<F: AsFd> Ring<F> {
     /// costs fewer system calls and context switches than waiting for each.
     ///
     /// # Errors
-    /// The error of the system call; the ring is unusable afterwards.
+    /// Returns the system call's error; the ring is unusable afterwards.
     pub fn submit_and_wait(&mut self, completions: usize) -> Result<()> {
         let wanted = completions.min(self.in_flight());
         match self.ring.submit_and_wait(wanted) {
             Ok(submitted) => self.queued -= submitted.min(self.queued),
-            // An interrupted call may have submitted some requests or none: the next call continues.
+            // An interrupted call may have submitted some requests or none: the next call
+            // continues.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // The completion queue is full, so requests have completed.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
@@ -198,7 +200,7 @@ impl<F: AsFd> Ring<F> {
     /// `None` if the ring holds no request.
     ///
     /// # Errors
-    /// The error of the system call; the ring is unusable afterwards. A failed request is not an
+    /// Returns the system call's error; the ring is unusable afterwards. A failed request is not an
     /// error of this method.
     pub fn wait(&mut self) -> Result<Option<RingCompletion<F>>> {
         loop {
@@ -224,7 +226,7 @@ impl<F: AsFd> Ring<F> {
         let request = self.slots.get_mut(index as usize)?.take()?;
         self.free.push(index);
         let outcome = match usize::try_from(entry.result()) {
-            // Limits the count to the length of the buffer, in case the kernel reports more.
+            // Limits the count to the buffer length, in case the kernel reports more.
             Ok(bytes) => Ok(bytes.min(request.buffer.len())),
             Err(_negative) => Err(io::Error::from_raw_os_error(-entry.result())),
         };

@@ -1,4 +1,4 @@
-//! Deduplication: makes files of equal content share their blocks.
+//! Deduplication: makes files with equal content share their blocks.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -24,7 +24,7 @@ pub enum DedupeOutcome {
 /// are equal; see [`dedupe_range_at`].
 ///
 /// # Errors
-/// As of [`dedupe_range_at`].
+/// Fails like [`dedupe_range_at`].
 pub fn dedupe_range(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: u64) -> Result<DedupeOutcome> {
     dedupe_range_at(from, 0, to, 0, bytes)
 }
@@ -34,14 +34,14 @@ pub fn dedupe_range(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: u64) -> Res
 /// concurrent writer cannot cause different content to be shared. Neither content nor timestamps
 /// change.
 ///
-/// The offsets must be multiples of the block size of the file system. So must be `bytes`, unless
-/// both ranges end at the end of their file. Two ranges of one file must not overlap.
+/// The offsets must be multiples of the file system's block size. So must be `bytes`, unless both
+/// ranges end at the end of their file. Two ranges in one file must not overlap.
 ///
 /// # Errors
 /// [`Error::is_unsupported`] if the file system cannot share blocks,
-/// [`Error::crosses_file_systems`] if the files are on different file systems; else the error of
-/// the system call. `to` need not be open for writing if the caller
-/// owns the file or may write it.
+/// [`Error::crosses_file_systems`] if the files are on different file systems. Otherwise returns the
+/// system call's error. `to` need not be open for writing if the caller owns the file or may write
+/// it.
 ///
 /// # Source
 /// `ioctl_fideduperange(2)`.
@@ -74,7 +74,7 @@ pub fn dedupe_range_at(
             .map_err(|error| fail(Errno::from_io_error(&error).unwrap_or(Errno::IO), at, step))?;
         match range.status {
             0 if range.bytes_shared > 0 => at += range.bytes_shared,
-            // Status 0 without shared bytes: another process has truncated one of the files.
+            // Status 0 without shared bytes: another process has truncated one file.
             0 | 1 => return Ok(DedupeOutcome::Differs),
             status => return Err(fail(Errno::from_raw_os_error(-status), at, step)),
         }

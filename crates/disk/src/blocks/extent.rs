@@ -1,19 +1,19 @@
-//! Types that describe the ranges of a file and their location on the device.
+//! Types that describe a file's ranges and their location on the device.
 
-/// The treatment by [`crate::extents`] of bytes that a program has written, but to which the file
-/// system has not yet allocated blocks, because it delays allocation until writeback.
+/// How [`crate::extents`] treats bytes that a program has written, but to which the file system has
+/// not yet allocated blocks, because it delays allocation until writeback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DelayedAllocation {
     /// The map reports bytes without blocks as [`ExtentFlags::delayed`]. Where these bytes
     /// overwrite older bytes, the map may report the location of the older bytes instead.
     #[default]
     Report,
-    /// The kernel first writes the dirty pages of the file and waits for completion. All bytes
-    /// written before the call then have blocks, and the map reports the location of these blocks.
+    /// The kernel first writes the file's dirty pages and waits for completion. All bytes written
+    /// before the call then have blocks, and the map reports these blocks' location.
     Sync,
 }
 
-/// A range of a file that is contiguous on the device.
+/// A file range that is contiguous on the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
     /// The offset in the file, in bytes.
@@ -27,16 +27,16 @@ pub struct Extent {
     pub flags: ExtentFlags,
 }
 
-/// The flags of an extent. Each is `true` if its description applies.
+/// An extent's flags. Each is `true` if its description applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExtentFlags {
     /// The last extent of the file.
     pub last: bool,
-    /// The location of the extent is unknown.
+    /// The extent's location is unknown.
     pub unknown: bool,
     /// The bytes are written but have no blocks yet (delayed allocation).
     pub delayed: bool,
-    /// The data is compressed or encrypted: the bytes on the device are not those of the file.
+    /// The data is compressed or encrypted: the bytes on the device differ from the file's bytes.
     pub encoded: bool,
     /// The bytes are stored in metadata, or in a block that also contains other data.
     pub inline: bool,
@@ -50,7 +50,7 @@ pub struct ExtentFlags {
 }
 
 impl ExtentFlags {
-    /// Decodes the flags of `linux/fiemap.h`.
+    /// Decodes the flags in `linux/fiemap.h`.
     pub(super) fn of(bits: u32) -> Self {
         const LAST: u32 = 0x1;
         const UNKNOWN: u32 = 0x2;
@@ -80,7 +80,7 @@ impl Extent {
     /// Returns the offset on the device in bytes, for sorting reads; `None` if the extent has no
     /// location on the device.
     ///
-    /// On btrfs the offset is a logical address of the file system, which may span several devices.
+    /// On btrfs the offset is a logical file system address, which may span several devices.
     #[must_use]
     pub fn device_offset(&self) -> Option<u64> {
         let ExtentFlags { unknown, delayed, inline, .. } = self.flags;
@@ -88,11 +88,11 @@ impl Extent {
     }
 }
 
-/// The extents of a range of a file, in ascending order.
+/// The extents in a file range, in ascending order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExtentMap {
     /// The extents; the gaps between them are holes, which read as zeros.
     pub extents: Vec<Extent>,
-    /// The treatment of delayed allocation that the caller of [`crate::extents`] requested.
+    /// How the caller of [`crate::extents`] requested to treat delayed allocation.
     pub delayed_allocation: DelayedAllocation,
 }

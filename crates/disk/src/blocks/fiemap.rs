@@ -1,4 +1,4 @@
-//! Queries the extents of files and their location on the device (FIEMAP).
+//! Queries files' extents and their location on the device (FIEMAP).
 
 use std::io;
 
@@ -10,29 +10,29 @@ use crate::sys::{Fiemap, FiemapExtent, fiemap};
 /// The number of extents fetched per call, enough for most files.
 const BATCH: usize = 64;
 
-/// Returns the first extent of a file, for sorting files in disk order; `None` for a file without
-/// extents. The function makes one system call, which reads the metadata of the file and no data.
+/// Returns a file's first extent, for sorting files in disk order; `None` for a file without
+/// extents. Makes one system call, which reads the file's metadata and no data.
 ///
 /// # Errors
 /// [`Error::is_unsupported`] if the file system cannot map extents (tmpfs, FUSE, NFS) and for a
-/// simulated file; else the error of the system call.
+/// simulated file. Otherwise returns the system call's error.
 pub fn first_extent(file: &(impl HasFd + ?Sized)) -> Result<Option<Extent>> {
     let mut one = Fiemap::<1>::new(0, u64::MAX, false);
     fetch(file, &mut one)?;
     Ok(one.extents().next().map(extent))
 }
 
-/// Returns the extents of the `bytes` bytes at `offset`; `u64::MAX` means up to the end of the
-/// file. An extent that crosses a boundary of the range is returned whole.
+/// Returns the extents in the `bytes` bytes at `offset`; `u64::MAX` means up to the end of the
+/// file. An extent that crosses a range boundary is returned whole.
 ///
-/// A file of more than 64 extents takes several system calls. If the file is written meanwhile, the
-/// result may combine extents of different moments.
+/// A file with more than 64 extents takes several system calls. If the file is written meanwhile,
+/// the result may combine extents from different moments.
 ///
 /// # Errors
-/// The errors of [`first_extent`].
+/// Fails like [`first_extent`].
 ///
 /// # Source
-/// `Documentation/filesystems/fiemap.rst` of the kernel.
+/// The kernel's `Documentation/filesystems/fiemap.rst`.
 pub fn extents(
     file: &(impl HasFd + ?Sized),
     offset: u64,
@@ -61,7 +61,7 @@ fn fetch<const N: usize>(file: &(impl HasFd + ?Sized), request: &mut Fiemap<N>) 
     let why = "a simulated file has no device";
     let fd = file.fd().ok_or_else(|| fail(io::Error::new(io::ErrorKind::Unsupported, why)))?;
     fiemap(fd, request).map_err(|source| match source.raw_os_error() {
-        // ENOTTY: the file system of the file does not implement the ioctl.
+        // ENOTTY: the file system does not implement the ioctl.
         Some(libc::ENOTTY) => fail(io::ErrorKind::Unsupported.into()),
         _ => fail(source),
     })

@@ -7,11 +7,11 @@ use crate::disk::{Allocation, Durability, File, write_full};
 use crate::error::{Error, Op, Result};
 use crate::has_fd::path_of;
 
-/// The number of bytes per write of [`fill`]: enough to keep the device busy with one write at a
+/// The number of bytes per write in [`fill`]: enough to keep the device busy with one write at a
 /// time.
 pub const FILL_STEP_BYTES: usize = 1 << 20;
 
-/// The method by which [`fill`] zeroed a file.
+/// How [`fill`] zeroed a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FillMethod {
     /// The file system and the device zeroed the range (`FALLOC_FL_WRITE_ZEROES`).
@@ -20,8 +20,8 @@ pub enum FillMethod {
     Write,
 }
 
-/// Writes zeros to the first `bytes` bytes of a new file and syncs the file. Later writes in place
-/// then change no metadata, so their syncs commit no journal.
+/// Writes zeros to a new file's first `bytes` bytes and syncs the file. Later writes in place then
+/// change no metadata, so their syncs commit no journal.
 ///
 /// # Errors
 /// A full disk. If the file system can reserve space, this is detected before any zero is written.
@@ -41,12 +41,12 @@ pub fn fill(file: &dyn File, bytes: u64) -> Result<FillMethod> {
 /// Fills a file as [`fill`] does, at a rate that the caller controls: before each step of
 /// [`FILL_STEP_BYTES`], the function calls `proceed` with the number of bytes written so far.
 /// `proceed` may wait; if it returns `false`, filling stops and the result is `None`. If the file
-/// is open for direct I/O, each step has reached the device before the next call of `proceed`, so
+/// is open for direct I/O, each step has reached the device before the next call to `proceed`, so
 /// filling is never faster than the device. `proceed` is never called if the device zeroes the
 /// whole range at once.
 ///
 /// # Errors
-/// The errors of [`fill`].
+/// Fails like [`fill`].
 ///
 /// # Durability
 /// As for [`fill`]; none if `proceed` stopped the filling.
@@ -86,10 +86,10 @@ pub fn fill_paced(
 /// allocate blocks. `false` for simulated files.
 ///
 /// # Errors
-/// The error of `fstat(2)`.
+/// Fails if `fstat(2)` fails.
 pub fn has_holes(file: &dyn File) -> Result<bool> {
     let Some(fd) = file.descriptor() else { return Ok(false) };
     let status = fstat(fd).map_err(|errno| Error::new(Op::Status, path_of(file), errno))?;
-    // `st_blocks` counts units of 512 bytes regardless of the block size.
+    // `st_blocks` counts 512-byte units regardless of the block size.
     Ok(status.st_blocks.saturating_mul(512) < status.st_size)
 }

@@ -1,4 +1,4 @@
-//! Locates the holes of sparse files (`SEEK_HOLE`, `SEEK_DATA`).
+//! Locates holes in sparse files (`SEEK_HOLE`, `SEEK_DATA`).
 
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -16,14 +16,14 @@ use crate::units::{PAGE_BYTES, align_down, align_up};
 const TRUSTED_MAGICS: [u64; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
 /// Returns the first hole of at least `bytes_min` bytes within `range`, in whole pages unless the
-/// hole ends with the range; `None` if there is none. All bytes of a hole read as zeros. A hole at
+/// hole ends with the range; `None` if there is none. All bytes in a hole read as zeros. A hole at
 /// the end of `range` may also mean that the file has become shorter than `range.end`.
 ///
-/// The call sets the file offset of `fd`. On a file system whose reports are not known to be
-/// reliable, the result is always `None`.
+/// The call sets `fd`'s file offset. On a file system whose reports are not known to be reliable,
+/// the result is always `None`.
 ///
 /// # Errors
-/// The error of `lseek(2)` or `fstatfs(2)`.
+/// Fails if `lseek(2)` or `fstatfs(2)` fails.
 ///
 /// # Source
 /// `lseek(2)`, "Seeking file data and holes".

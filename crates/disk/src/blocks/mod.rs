@@ -1,5 +1,5 @@
-//! Allocates the blocks of files ahead of use, locates them on the device, locates holes,
-//! and makes files share blocks.
+//! Allocates files' blocks ahead of use, locates them on the device, locates holes, and makes files
+//! share blocks.
 
 mod dedupe;
 mod extent;

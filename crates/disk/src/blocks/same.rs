@@ -5,7 +5,7 @@ use super::extent::{DelayedAllocation, Extent, ExtentFlags, ExtentMap};
 /// `true` if the extent maps of two files, each `bytes` bytes long, prove equal content: every byte
 /// is in the same shared block, or reads as zero in both files.
 ///
-/// `false` proves nothing: compare the bytes. Both maps must cover whole files of the same file
+/// `false` proves nothing: compare the bytes. Both maps must cover whole files in the same file
 /// system. They must be fetched with [`DelayedAllocation::Sync`]: otherwise the file system may
 /// report the old location of a byte that was overwritten and not synced. The result is valid for
 /// the moment at which the maps were fetched. Before acting on the result, let the kernel compare
@@ -20,9 +20,9 @@ pub fn same_blocks(a: &ExtentMap, b: &ExtentMap, bytes: u64) -> bool {
     same_blocks_at(a, 0, b, 0, bytes)
 }
 
-/// `true` if the extent maps prove that `bytes` bytes of a file, from `a_offset` on, equal those of
-/// another or of the same file from `b_offset` on. Like [`same_blocks`], except that the maps need
-/// to cover only the two ranges.
+/// `true` if the extent maps prove that two file ranges have equal bytes: `bytes` bytes from
+/// `a_offset` on in one file, and from `b_offset` on in another or the same file. Like
+/// [`same_blocks`], except that the maps need to cover only the two ranges.
 #[must_use]
 pub fn same_blocks_at(
     a: &ExtentMap,
@@ -46,15 +46,15 @@ struct Run {
     bytes: u64,
 }
 
-/// Returns the shared blocks in a range of a file, with adjacent extents merged; `None` if the map
-/// contains blocks of unknown content in the range, or was fetched without a sync.
+/// Returns the shared blocks in a file range, with adjacent extents merged; `None` if the map
+/// contains blocks with unknown content in the range, or was fetched without a sync.
 fn runs(map: &ExtentMap, offset: u64, bytes: u64) -> Option<Vec<Run>> {
     let mut runs: Vec<Run> = Vec::with_capacity(map.extents.len());
     if map.delayed_allocation != DelayedAllocation::Sync {
         return None;
     }
     let end = offset.saturating_add(bytes);
-    // Blocks beyond the end of a file are ignored: xfs preallocates them for later appends.
+    // Blocks beyond a file's end are ignored: xfs preallocates them for later appends.
     let is_within = |extent: &&Extent| {
         let is_before = extent.bytes > 0 && extent.logical.saturating_add(extent.bytes) <= offset;
         extent.logical < end && !is_before
@@ -76,8 +76,8 @@ fn runs(map: &ExtentMap, offset: u64, bytes: u64) -> Option<Vec<Run>> {
     Some(runs)
 }
 
-/// Returns the data range of an extent: `Some(None)` if the extent reads as zeros, `None` if its
-/// content is unknown.
+/// Returns an extent's data range: `Some(None)` if the extent reads as zeros, `None` if its content
+/// is unknown.
 fn run(extent: &Extent, offset: u64, end: u64) -> Option<Option<Run>> {
     let ExtentFlags { unwritten, shared, .. } = extent.flags;
     let plain = ExtentFlags { last: extent.flags.last, unwritten, shared, ..Default::default() };

@@ -1,34 +1,34 @@
-//! Reads the kernel's counters of the requests that a disk has completed.
+//! Reads the kernel's counters for the requests that a disk has completed.
 
 use std::io;
 
 use super::Device;
 use crate::error::{Error, Op, Result};
 
-/// The unit of all sector counts in `/sys`, regardless of the sector size of the device.
+/// The unit for all sector counts in `/sys`, regardless of the device's sector size.
 const SECTOR_BYTES: u64 = 512;
 
-/// The numbers of requests that a whole disk has completed since it was attached, for all
-/// processes.
+/// Counts the requests that a whole disk has completed since it was attached, for all processes.
 ///
-/// Prefer counts to times as evidence of disk work: unlike times, counts do not depend on the load
-/// of the machine.
+/// Prefer counts to times as evidence of disk work: unlike times, counts do not depend on the
+/// machine's load.
 ///
 /// # Source
-/// `Documentation/block/stat.rst` of the kernel.
+/// The kernel's `Documentation/block/stat.rst`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Read requests.
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Total time of reads, in milliseconds.
+    /// Total read time, in milliseconds.
     pub read_ms: u64,
-    /// Write requests. The kernel also counts a flush request without data as a write of no bytes.
+    /// Write requests. The kernel also counts a flush request without data as a write without
+    /// bytes.
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Total time of writes, in milliseconds.
+    /// Total write time, in milliseconds.
     pub write_ms: u64,
     /// Discard requests.
     pub discards: u64,
@@ -37,7 +37,7 @@ pub struct DeviceCounters {
     /// Flush requests, each of which makes the device move its volatile write cache to stable
     /// storage. Concurrent syncs share a flush request.
     pub syncs: u64,
-    /// Total time of flush requests, in milliseconds.
+    /// Total flush request time, in milliseconds.
     pub sync_ms: u64,
     /// Time with at least one request in flight, in milliseconds.
     pub busy_ms: u64,
@@ -47,8 +47,8 @@ impl DeviceCounters {
     /// Reads the counters of the whole disk that `device` is on.
     ///
     /// # Errors
-    /// The counters cannot be read: the device is gone, `/sys` is not mounted, or the kernel is
-    /// older than Linux 5.5.
+    /// Fails if the counters cannot be read: the device is gone, `/sys` is not mounted, or the
+    /// kernel is older than Linux 5.5.
     pub fn of(device: &Device) -> Result<Self> {
         let path = device.disk_dir().join("stat");
         let text = std::fs::read_to_string(&path)
@@ -78,8 +78,8 @@ impl DeviceCounters {
     }
 }
 
-/// Parses the counters in a device's `stat` file; `None` if it has fewer than the 17 counters of
-/// Linux 5.5.
+/// Parses the counters in a device's `stat` file; `None` if it has fewer than the 17 counters that
+/// Linux 5.5 has.
 fn parse(stat: &str) -> Option<DeviceCounters> {
     let numbers = stat.split_whitespace().map(|word| word.parse().ok());
     let numbers = numbers.collect::<Option<Vec<u64>>>()?;

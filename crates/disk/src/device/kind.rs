@@ -1,11 +1,11 @@
-//! Decides whether a device is rotational, which determines the order of requests. No I/O.
+//! Decides whether a device is rotational, which determines the request order. Performs no I/O.
 //!
 //! The kernel's `rotational` flag is trusted if it is 0. If the flag is 1, the device may be a
 //! virtual disk that reports it wrongly; then a few timed reads decide.
 
 use std::fmt;
 
-/// A kind of device.
+/// A device kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
     /// A device that serves many random requests concurrently.
@@ -23,7 +23,7 @@ impl fmt::Display for DeviceKind {
     }
 }
 
-/// The source from which it is known whether a device is solid-state or rotational.
+/// How it is known whether a device is solid-state or rotational.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KindSource {
@@ -33,9 +33,9 @@ pub enum KindSource {
     KernelFlag,
     /// Timed reads decided, because the kernel's flag is 1.
     Measured {
-        /// The median of single reads, in microseconds.
+        /// The median time per single read, in microseconds.
         single_us: u64,
-        /// The mean time per read of eight concurrent reads, in microseconds; 0 if they were not
+        /// The mean time per read among eight concurrent reads, in microseconds; 0 if they were not
         /// needed.
         concurrent_us: u64,
     },
@@ -59,44 +59,43 @@ impl fmt::Display for KindSource {
     }
 }
 
-/// The maximum number of single reads and of concurrent reads of a measurement. Each read costs a
+/// The maximum number of single reads and concurrent reads in a measurement. Each read costs a
 /// rotational disk one seek, but two single reads suffice for a disk that has a cache.
 const SINGLE_READS: usize = 5;
 pub(super) const CONCURRENT_READS: usize = 8;
 
-/// The number of places that [`measure_kind`](crate::measure_kind) reads at most, apart from
+/// The maximum number of places that [`measure_kind`](crate::measure_kind) reads, not counting
 /// repetitions.
 pub const KIND_SAMPLES: usize = SINGLE_READS + CONCURRENT_READS;
 
-/// The maximum number of repetitions of a single read.
+/// How many times a single read is repeated at most.
 const REPEATS: usize = 16;
 
 /// The minimum distance in bytes between the first and the last sample on the device. Samples
 /// within a shorter range might all be in the drive's cache.
 pub(super) const SPAN_BYTES_MIN: u64 = 16 << 20;
 
-/// A lower bound of seek plus rotational latency, in microseconds.
+/// A lower bound for seek plus rotational latency, in microseconds.
 const SEEK_US: u64 = 1000;
 
-/// The minimum speedup of a repeated read at which a device counts as rotational. A rotational disk
-/// answers the repetition from its cache; a network disk needs its round-trip time again.
+/// The minimum speedup for a repeated read at which a device counts as rotational. A rotational
+/// disk answers the repetition from its cache; a network disk needs its round-trip time again.
 const REPEAT_GAIN: u64 = 8;
 
 /// The latencies measured so far.
 ///
 /// A busy machine delays reads, and no read is faster than the device. The decision therefore uses
-/// the minimum of several reads, and solid-state needs evidence that delays cannot produce.
+/// the fastest of several reads, and solid-state needs evidence that delays cannot produce.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Measurements {
-    /// The latency of each single read at a new place, in microseconds.
+    /// Each single read's latency at a new place, in microseconds.
     pub(super) single_us: Vec<u64>,
-    /// The latency of each repetition of a single read, in microseconds.
+    /// The latency of each repeated single read, in microseconds.
     pub(super) repeat_us: Vec<u64>,
     /// The time in which all concurrent reads completed, in microseconds.
     pub(super) concurrent_us: Option<u64>,
 }
 
-/// The next step of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     ReadSingle,
@@ -107,8 +106,8 @@ pub(super) enum Step {
 
 impl Measurements {
     /// Returns the next step. In doubt, the device counts as rotational, as its flag declares. A
-    /// measurement mostly takes two reads of a solid-state device, and three of a rotational disk,
-    /// two of them with a seek.
+    /// measurement mostly takes two reads on a solid-state device, and three reads on a rotational
+    /// disk, two with a seek.
     pub(super) fn next_step(&self) -> Step {
         let slow = self.single_us.iter().filter(|us| **us >= SEEK_US).count();
         let fast = self.single_us.len() - slow;
@@ -155,7 +154,7 @@ fn min(latencies_us: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// Returns up to `count` places as pairs of item index and offset within the item, spread evenly
-/// over the bytes of all items. The order is descending.
+/// over all items' bytes. The order is descending.
 #[must_use]
 pub fn sample_places(
     lengths: impl Iterator<Item = u64> + Clone,
@@ -214,7 +213,7 @@ mod tests {
         concurrent: &'a mut dyn FnMut() -> u64,
     }
 
-    /// Returns the decision for a device and the number of steps.
+    /// Returns the decision for a device and how many steps it took.
     fn decide(model: Model<'_>) -> (DeviceKind, usize) {
         let mut measured = Measurements::default();
         for steps in 0.. {

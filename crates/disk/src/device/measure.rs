@@ -28,9 +28,9 @@ pub struct ReadSample {
 }
 
 impl ReadSample {
-    /// Creates a sample of the page at `offset` of a file opened with `O_DIRECT`. Returns `None` if
-    /// a read would not fetch this page from the device, such as one in a hole, whose fast read
-    /// would look like that of a solid-state device.
+    /// Creates a sample for the page at `offset` in a file opened with `O_DIRECT`. Returns `None`
+    /// if a read would not fetch this page from the device. Such a read, for example in a hole,
+    /// would be as fast as on a solid-state device.
     #[must_use]
     pub fn new(fd: OwnedFd, offset: u64) -> Option<Self> {
         let map = extents(&fd, offset, 1, DelayedAllocation::Report).ok()?;
@@ -41,10 +41,10 @@ impl ReadSample {
     }
 }
 
-/// Measures the kind of a device by reading samples. Returns `None` if these are too few or too
-/// close to each other. [`KIND_SAMPLES`](crate::KIND_SAMPLES) samples suffice.
+/// Measures the device kind by reading samples. Returns `None` if these are too few or too close to
+/// each other. [`KIND_SAMPLES`](crate::KIND_SAMPLES) samples suffice.
 ///
-/// A measurement reads two pages of a rotational disk, and one of them again.
+/// A measurement reads two pages of a rotational disk, and one page again.
 #[must_use]
 pub fn measure_kind(mut samples: Vec<ReadSample>) -> Option<(DeviceKind, KindSource)> {
     // Against the direction of the drive's readahead, so that no sample is in the drive's cache.
@@ -90,7 +90,7 @@ fn classify(single: Vec<ReadSample>, concurrent: Vec<ReadSample>) -> (DeviceKind
     }
 }
 
-/// Returns the latency of a single read, in microseconds.
+/// Returns a single read's latency, in microseconds.
 fn time_single(sample: &ReadSample) -> Option<u64> {
     let mut page = AlignedBuf::zeroed(PAGE_BYTES);
     let timer = Timer::start();

@@ -28,7 +28,7 @@ pub struct Device {
     pub minor: u32,
     /// The kernel's name, such as `sda1`, as in `/sys/class/block`.
     pub name: String,
-    /// The kernel's name of the whole disk, to which the request queue and the counters belong.
+    /// The kernel's name for the whole disk, to which the request queue and the counters belong.
     /// Equal to `name` unless the device is a partition.
     pub disk: String,
 }
@@ -48,23 +48,22 @@ impl Device {
         Some(Self { major, minor, name, disk })
     }
 
-    /// Returns the device of a node such as `/dev/sda1`; `None` if `node` is not the absolute path
-    /// of a block device node.
+    /// Returns the device at a node such as `/dev/sda1`; `None` if `node` is not the absolute path
+    /// to a block device node.
     #[must_use]
     pub fn at(node: &str) -> Option<Self> {
-        // `node` may be the source of a mount, and thus a word such as `none`, which must not be
-        // resolved as a file in the current directory.
+        // `node` may be a mount source, and thus a word such as `none`, which must not be resolved
+        // as a file in the current directory.
         let status = fs::metadata(Path::new(node).has_root().then_some(node)?).ok()?;
         let number = status.file_type().is_block_device().then(|| status.rdev())?;
         Self::numbered(rustix::fs::major(number), rustix::fs::minor(number))
     }
 
-    /// Returns the directory of the whole disk in `/sys/block`.
+    /// Returns the whole disk's directory in `/sys/block`.
     pub(crate) fn disk_dir(&self) -> PathBuf {
         Path::new("/sys/block").join(&self.disk)
     }
 
-    /// Reads the attributes of the request queue.
     pub(crate) fn queue(&self) -> Queue {
         let dir = self.disk_dir().join("queue");
         Queue::of(|name| fs::read_to_string(dir.join(name)).ok())

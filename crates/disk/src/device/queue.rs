@@ -1,8 +1,8 @@
 //! Parses the request queue attributes in `/sys/block/<disk>/queue`. The caller reads the files.
 //!
-//! Source: `Documentation/ABI/stable/sysfs-block` of the kernel.
+//! Source: the kernel's `Documentation/ABI/stable/sysfs-block`.
 
-/// The request queue attributes of a block device. Unknown attributes are `None`.
+/// A block device's request queue attributes. Unknown attributes are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Queue {
     /// `true` if the device reports itself as rotational. Virtual disks often do so wrongly.
@@ -12,9 +12,9 @@ pub struct Queue {
     pub volatile_write_cache: Option<bool>,
     /// `true` if a single write can bypass the volatile write cache (forced unit access).
     pub fua: Option<bool>,
-    /// The size in bytes of a logical block, the smallest addressable unit.
+    /// A logical block's size in bytes. It is the smallest addressable unit.
     pub logical_block_bytes: Option<u64>,
-    /// The size in bytes of a physical block, the smallest write without a read-modify-write.
+    /// A physical block's size in bytes. It is the smallest write without a read-modify-write.
     pub physical_block_bytes: Option<u64>,
     /// The length in bytes of the largest write that a power failure cannot tear; 0 if the device
     /// guarantees no atomic writes.
@@ -22,7 +22,7 @@ pub struct Queue {
     /// The maximum number of bytes that the device zeroes in one request without data transfer
     /// (`write_zeroes_unmap_max_hw_bytes`, Linux 6.17); 0 if unsupported.
     pub zero_write_bytes_max: Option<u64>,
-    /// The maximum readahead of the kernel for sequential reads, in bytes (`read_ahead_kb`).
+    /// The kernel's maximum readahead for sequential reads, in bytes (`read_ahead_kb`).
     pub readahead_bytes: Option<u64>,
     /// The maximum number of requests in the queue (`nr_requests`).
     pub depth: Option<u64>,
@@ -59,8 +59,8 @@ impl Queue {
     }
 }
 
-/// Returns the word in brackets from a text such as `none [mq-deadline] kyber`; a text of a single
-/// word needs no brackets.
+/// Returns the word in brackets from a text such as `none [mq-deadline] kyber`; a single word needs
+/// no brackets.
 pub(crate) fn active_scheduler(text: &str) -> Option<String> {
     let mut words = text.split_whitespace();
     let bracketed = |word: &str| Some(word.strip_prefix('[')?.strip_suffix(']')?.to_owned());
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// The attribute files of a queue, as `name: text` lines.
+    /// A queue's attribute files, as `name: text` lines.
     fn queue(files: &str) -> Queue {
         let read = |name: &str| {
             let mut lines = files.lines().filter_map(|line| line.trim().split_once(": "));

@@ -1,9 +1,9 @@
-//! Parses device names in the link targets of `/sys/dev/block`. The caller reads the links.
+//! Parses device names in `/sys/dev/block` link targets. The caller reads the links.
 //!
-//! Source: `Documentation/ABI/stable/sysfs-block` of the kernel.
+//! Source: the kernel's `Documentation/ABI/stable/sysfs-block`.
 
 /// Returns the names of the whole disk and of the device, in this order, from the target of the
-/// link `/sys/dev/block/MAJ:MIN`. The directory of a partition lies in the directory of its disk.
+/// link `/sys/dev/block/MAJ:MIN`. A partition's directory lies in its disk's directory.
 pub(crate) fn disk_and_name(link: &str, is_partition: bool) -> Option<(String, String)> {
     let mut parts = link.rsplit('/').filter(|part| !part.is_empty() && *part != "..");
     let name = parts.next()?;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// A timer of the calling thread that does not count the time for which the thread was ready to run
-/// but had no CPU.
+/// A timer for the calling thread that does not count the time for which the thread was ready to
+/// run but had no CPU.
 pub(super) struct Timer {
     started: Instant,
     waited: Option<Duration>,
@@ -30,13 +30,13 @@ impl Timer {
 /// does not report it.
 ///
 /// # Source
-/// `Documentation/scheduler/sched-stats.rst` of the kernel, `/proc/<pid>/schedstat`.
+/// The kernel's `Documentation/scheduler/sched-stats.rst`, `/proc/<pid>/schedstat`.
 fn waited_for_cpu() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     parse(&text)
 }
 
-/// The fields are the time on a CPU, the time of waiting for one, both in nanoseconds, and the
+/// The fields are the time on a CPU and the time waiting for one, both in nanoseconds, and the
 /// number of time slices.
 fn parse(text: &str) -> Option<Duration> {
     text.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)

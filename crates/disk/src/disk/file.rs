@@ -6,13 +6,13 @@ use std::os::fd::BorrowedFd;
 use crate::error::{Error, Op, Result};
 use crate::has_fd::{HasFd, path_of};
 
-/// Options of [`crate::Disk::open`] and [`crate::Disk::create`]. The default is a file for reading
+/// Options for [`crate::Disk::open`] and [`crate::Disk::create`]. The default is a file for reading
 /// and writing through the page cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Open {
-    /// `true` to bypass the page cache (`O_DIRECT`). The memory address, the offset and the length
-    /// of each call must then be multiples of [`crate::PAGE_BYTES`]. If the file system has no
-    /// direct I/O, the file uses the page cache.
+    /// `true` to bypass the page cache (`O_DIRECT`). Each call's memory address, offset and length
+    /// must then be multiples of [`crate::PAGE_BYTES`]. If the file system has no direct I/O, the
+    /// file uses the page cache.
     pub direct: bool,
     /// `true` to make every write return only when its bytes are durable (`O_DSYNC`).
     pub dsync: bool,
@@ -22,7 +22,7 @@ pub struct Open {
     pub read_only: bool,
 }
 
-/// The scope of a sync.
+/// A sync's scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// The bytes, and the metadata needed to read them (`fdatasync`).
@@ -31,7 +31,7 @@ pub enum Durability {
     Everything,
 }
 
-/// A method to allocate blocks before they are written.
+/// How blocks are allocated before they are written.
 ///
 /// On ext4 and xfs, `Reserve` and `ZeroRange` leave extents that are marked as *unwritten*. The
 /// first write to such an extent changes the mark, so the next sync commits the journal. Later
@@ -54,7 +54,7 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Reads up to `buffer.len()` bytes at `offset`; returns 0 at end of file.
     ///
     /// # Errors
-    /// The error of the system call. An interrupted call is retried.
+    /// Returns the system call's error. An interrupted call is retried.
     fn read_some(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
 
     /// Reads like [`Self::read_some`], but only bytes that are in memory, and never waits for the
@@ -63,7 +63,7 @@ pub trait File: Send + Sync + fmt::Debug {
     /// memory, or if the file system does not support this.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     fn read_cached(&self, buffer: &mut [u8], offset: u64) -> Result<Option<usize>> {
         let (_, _) = (buffer, offset);
         Ok(None)
@@ -72,7 +72,7 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Writes some or all of `bytes` at `offset`; returns the number of bytes written.
     ///
     /// # Errors
-    /// The error of the system call. An interrupted call is retried.
+    /// Returns the system call's error. An interrupted call is retried.
     ///
     /// # Durability
     /// None, unless the file was opened with [`Open::dsync`].
@@ -81,13 +81,13 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Returns the length in bytes.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     fn bytes(&self) -> Result<u64>;
 
-    /// Sets the length of the file to `bytes`: truncates the file or extends it with a hole.
+    /// Sets the file length to `bytes`: truncates the file or extends it with a hole.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     fn resize(&self, bytes: u64) -> Result<()>;
 
     /// Allocates blocks for `bytes` bytes at `offset`, extending the file where needed.
@@ -103,7 +103,7 @@ pub trait File: Send + Sync + fmt::Debug {
     /// that succeeds proves nothing (Rebello et al., ATC '20). Never retry it.
     fn sync(&self, scope: Durability) -> Result<()>;
 
-    /// `true` if reads take the bytes from storage of this machine. `false` if they may fetch them
+    /// `true` if reads take the bytes from this machine's storage. `false` if they may fetch them
     /// from elsewhere: a background task should then not read the whole file.
     fn is_local(&self) -> bool {
         true
@@ -123,7 +123,7 @@ impl<F: File + ?Sized> HasFd for F {
 /// Reads until `buffer` is full or the file ends; returns the number of bytes read.
 ///
 /// # Errors
-/// The errors of [`File::read_some`].
+/// Fails like [`File::read_some`].
 pub fn read_full(file: &dyn File, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -138,7 +138,7 @@ pub fn read_full(file: &dyn File, buffer: &mut [u8], offset: u64) -> Result<usiz
 /// Writes all of `bytes`.
 ///
 /// # Errors
-/// The errors of [`File::write_some`]; `WriteZero` if a write accepts no bytes.
+/// Fails like [`File::write_some`], and with `WriteZero` if a write accepts no bytes.
 ///
 /// # Durability
 /// None; see [`File::sync`].

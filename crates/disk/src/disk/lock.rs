@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// The name of the file in which the holder of a directory's lock describes itself.
+/// The name of the file in which a directory lock's holder describes itself.
 pub const LOCK_NAME: &str = "LOCK";
 
-/// An exclusive lock of a directory or a file, released when the value is dropped or the process
+/// An exclusive lock on a directory or a file, released when the value is dropped or the process
 /// ends, even if the process is killed.
 #[derive(Debug)]
 pub struct Lock {

@@ -1,5 +1,5 @@
 //! The two traits through which storage code accesses files: [`Disk`] opens, renames and removes
-//! files by name, and [`File`] reads and writes the bytes of one file.
+//! files by name, and [`File`] reads and writes one file's bytes.
 //!
 //! [`crate::OsDisk`] implements both with system calls; tests may substitute a simulated disk.
 
@@ -23,13 +23,13 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Opens an existing file.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     fn open(&self, name: &str, options: Open) -> Result<Arc<dyn File>>;
 
     /// Creates a file; fails if the name exists.
     ///
     /// # Errors
-    /// The error of the system call; [`crate::Error::is_already_exists`] if the name exists.
+    /// Returns the system call's error; [`crate::Error::is_already_exists`] if the name exists.
     ///
     /// # Durability
     /// The name survives a crash only after [`Disk::sync_dir`].
@@ -38,26 +38,27 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Creates a directory unless it exists.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     fn create_dir(&self, name: &str) -> Result<()>;
 
     /// Renames a file, replacing an existing one.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     ///
     /// # Durability
     /// Until [`Disk::sync_dir`] returns, a crash may undo the rename. After the crash, the
     /// directory has either its old or its new names, never a mixture.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
 
-    /// Gives the open file `file`, which may be of another disk, the additional name `name` (a hard
-    /// link); fails if the name exists. Both names then refer to the same bytes, so that a write
-    /// through one is visible through the other. [`crate::link_count`] returns the number of names.
+    /// Gives the open file `file`, which may belong to another disk, the additional name `name` (a
+    /// hard link); fails if the name exists. Both names then refer to the same bytes, so that a
+    /// write through one is visible through the other. [`crate::link_count`] returns the number of
+    /// names.
     ///
     /// # Errors
-    /// The error of the system call, such as [`std::io::ErrorKind::CrossesDevices`] for a file of
-    /// another file system; `Unsupported` on a simulated disk.
+    /// Returns the system call's error, such as [`std::io::ErrorKind::CrossesDevices`] for a file
+    /// in another file system; `Unsupported` on a simulated disk.
     ///
     /// # Durability
     /// The name survives a crash only after [`Disk::sync_dir`].
@@ -70,19 +71,19 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Removes a file.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     fn remove(&self, name: &str) -> Result<()>;
 
     /// Returns the names in a directory ("" is the root), sorted.
     ///
     /// # Errors
-    /// The error of the system call, or a name that is not UTF-8.
+    /// Returns the system call's error, or an error for a name that is not UTF-8.
     fn list(&self, dir: &str) -> Result<Vec<String>>;
 
     /// Makes the names in a directory ("" is the root) durable.
     ///
     /// # Errors
-    /// The error of the system call. A failed sync is final.
+    /// Returns the system call's error. A failed sync is final.
     fn sync_dir(&self, dir: &str) -> Result<()>;
 
     /// Locks a directory ("" is the root) or an existing file exclusively, without waiting. While
@@ -91,23 +92,23 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// (see [`crate::this_process`]).
     ///
     /// [`crate::OsDisk`] takes `flock(2)` on the directory or file itself. Locking a directory
-    /// needs no permission to write in it. On a network file system, the lock of a directory
-    /// excludes only processes of the same machine, and the lock of a file excludes other machines
-    /// only if the server supports locks. A program that runs on two machines must exclude the
-    /// other machine by another method.
+    /// needs no permission to write in it. On a network file system, a directory lock excludes only
+    /// processes on the same machine, and a file lock excludes other machines only if the server
+    /// supports locks. A program that runs on two machines must exclude the other machine by
+    /// another method.
     ///
     /// # Errors
-    /// The directory or file cannot be opened, or its file system has no locks. A lock held by
-    /// another opener is not an error; the result is then [`Locked::HeldBy`].
+    /// Fails if the directory or file cannot be opened, or if its file system has no locks. A lock
+    /// held by another opener is not an error; the result is then [`Locked::HeldBy`].
     fn lock(&self, name: &str, holder: &str) -> Result<Locked>;
 
     /// Returns the free bytes available to unprivileged writers; `None` on a simulated disk without
     /// a size limit.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     fn free_bytes(&self) -> Result<Option<u64>>;
 
-    /// Returns the path of the root, for messages and for [`crate::probe`].
+    /// Returns the root's path, for messages and for [`crate::probe`].
     fn root(&self) -> &Path;
 }

@@ -1,4 +1,4 @@
-//! A [`Disk`] whose root is a directory of another disk.
+//! A [`Disk`] whose root is a directory on another disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Disk, File, Locked, Open};
 use crate::error::Result;
 
-/// A directory of a disk, used as a disk: names are resolved below this directory.
+/// A disk's directory, used as a disk: names are resolved below this directory.
 #[derive(Debug)]
 pub struct Subdir {
     disk: Arc<dyn Disk>,

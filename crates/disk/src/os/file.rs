@@ -10,7 +10,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
 use crate::disk::{Allocation, Durability, File};
 use crate::error::{Error, Op, Result};
 
-/// The mode `FALLOC_FL_WRITE_ZEROES` of `fallocate` (Linux 6.17), not yet in libc.
+/// The `fallocate` mode `FALLOC_FL_WRITE_ZEROES` (Linux 6.17), not yet in libc.
 const WRITE_ZEROES: FallocateFlags = FallocateFlags::from_bits_retain(0x80);
 
 /// An open file, with its path for messages.

@@ -2,7 +2,7 @@
 //!
 //! # Source
 //! `flock(2)`: the lock belongs to an open file description. If the process that holds the lock
-//! opens and locks the same file again, the second lock is therefore refused. The kernel releases
+//! opens and locks the same file again, the second lock is therefore rejected. The kernel releases
 //! the lock when the process ends, so no stale lock remains.
 
 use std::io::{Read, Write};
@@ -23,9 +23,8 @@ const HOLDER_BYTES_MAX: usize = 256;
 /// Large reads make this rare.
 const LOCKS_READ_BYTES: usize = 64 << 10;
 
-/// The maximum number of times that `/proc/locks` is read from its beginning to find the holder of
-/// a lock. A list that needs several reads may lack the line of the lock (see
-/// [`LOCKS_READ_BYTES`]).
+/// The maximum number of times that `/proc/locks` is read from its beginning to find a lock's
+/// holder. A list that needs several reads may lack the lock's line (see [`LOCKS_READ_BYTES`]).
 const LOCKS_READS_MAX: usize = 4;
 
 /// A `flock(2)` lock.
@@ -43,8 +42,8 @@ impl Drop for OsLock {
 /// Locks the directory or file `name` below `root`; see [`crate::Disk::lock`].
 ///
 /// 1. Locks the directory or file itself.
-/// 2. For a directory, writes the description of the holder to the file [`LOCK_NAME`] in it. This
-///    file is informational: removing the file does not release the lock, and a failure to write it
+/// 2. For a directory, writes the holder's description to the file [`LOCK_NAME`] in it. This file
+///    is informational: removing the file does not release the lock, and a failure to write it
 ///    (full or read-only disk) is ignored.
 pub(super) fn lock(root: &Root, name: &str, holder: &str) -> Result<Locked> {
     // The file is opened for writing, since NFS grants an exclusive lock only on a descriptor open
@@ -103,7 +102,7 @@ fn holder_by_kernel(target: &OwnedFd) -> Option<String> {
     Some(format!("process {id}"))
 }
 
-/// Returns the text of `/proc/locks`.
+/// Returns the text in `/proc/locks`.
 fn kernel_locks() -> std::io::Result<String> {
     let mut file = std::fs::File::open("/proc/locks")?;
     let (mut locks, mut buffer) = (Vec::new(), vec![0; LOCKS_READ_BYTES]);
@@ -115,8 +114,8 @@ fn kernel_locks() -> std::io::Result<String> {
     }
 }
 
-/// Returns the process that holds the `flock` of a file, such as `fd:01:77`, from the text of
-/// `/proc/locks`.
+/// Returns the process that holds a file's `flock`, from the text in `/proc/locks`. `file` is, for
+/// example, `fd:01:77`.
 fn flock_holder(locks: &str, file: &str) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -184,7 +183,7 @@ mod tests {
     fn directory_is_locked_without_writable_description() {
         let dir = tempfile::tempdir().unwrap();
         let disk = OsDisk::open(dir.path()).unwrap();
-        // A directory of the name `LOCK` makes the write of the description fail even for root.
+        // A directory with the name `LOCK` makes the write of the description fail even for root.
         std::fs::create_dir(dir.path().join(LOCK_NAME)).unwrap();
         let first = disk.lock("", "process 1").unwrap();
         let refused = disk.lock("", "process 2").unwrap();

@@ -1,5 +1,5 @@
 //! Implements [`Disk`] with system calls. `openat2` resolves names beneath a root directory and
-//! refuses names that leave it.
+//! rejects names that leave it.
 
 mod file;
 mod lock;
@@ -24,13 +24,13 @@ use file::OsFile;
 use root::{Access, Root};
 pub use sync_dir::sync_parent;
 
-/// The flag `O_DSYNC`. The constant `DSYNC` of rustix is not used, because on Linux it is `O_SYNC`:
-/// each write then also waits until the timestamps are durable, which needs a journal commit.
+/// The flag `O_DSYNC`. rustix's constant `DSYNC` is not used, because on Linux it is `O_SYNC`: each
+/// write then also waits until the timestamps are durable, which needs a journal commit.
 const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
 
-/// A [`Disk`] of real files: a directory of the file system, the root, and all files below it.
+/// A [`Disk`] with real files: a directory in the file system, the root, and all files below it.
 ///
-/// Only the user of this process may access the files and directories that it creates, whatever the
+/// Only this process's user may access the files and directories that it creates, whatever the
 /// umask is; [`OsDisk::with_umask`] changes that.
 #[derive(Debug)]
 pub struct OsDisk {
@@ -41,24 +41,24 @@ impl OsDisk {
     /// Opens the directory at `root`, which must exist.
     ///
     /// # Errors
-    /// `root` does not exist, is not a directory, or permission is denied.
+    /// Fails if `root` does not exist, is not a directory, or permission is denied.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         Ok(Self { root: Root::at(root.as_ref())? })
     }
 
-    /// Creates files and directories that are as accessible as the umask of this process permits:
-    /// those that a user asks for by name.
+    /// Creates files and directories that are as accessible as this process's umask permits: those
+    /// that a user asks for by name.
     #[must_use]
     pub fn with_umask(mut self) -> Self {
         self.root.access = Access::Umask;
         self
     }
 
-    /// Opens the directory at `root`, creating it and its parents if missing. Only the user of this
-    /// process may access it then; the umask applies to its parents.
+    /// Opens the directory at `root`, creating it and its parents if missing. Only this process's
+    /// user may access it then; the umask applies to its parents.
     ///
     /// # Errors
-    /// The errors of [`OsDisk::open`], or a directory cannot be created.
+    /// Fails like [`OsDisk::open`], or if a directory cannot be created.
     ///
     /// # Durability
     /// The names of created directories are durable when this returns.
@@ -103,14 +103,14 @@ impl OsDisk {
     /// file.
     ///
     /// # Errors
-    /// The error of the system call.
+    /// Returns the system call's error.
     pub fn unnamed(&self, options: Open) -> Result<Arc<dyn File>> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let flags =
             OFlags::TMPFILE | access(Open { read_only: false, ..options }) | OFlags::CLOEXEC;
         match fs::openat(&self.root.dir, ".", flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => self.finish_open(fd, "", options, Op::Create),
-            // ISDIR: a kernel without `O_TMPFILE` refuses to open a directory for writing.
+            // ISDIR: a kernel without `O_TMPFILE` rejects opening a directory for writing.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                 let number = NUMBER.fetch_add(1, Ordering::Relaxed);
                 let name = format!(".haul-{}-{number}", std::process::id());
@@ -125,7 +125,7 @@ impl OsDisk {
     /// Opens `file`, which is open already, a second time with `options`. The file may be unnamed.
     ///
     /// # Errors
-    /// The error of the system call; `Unsupported` for a simulated file.
+    /// Returns the system call's error; `Unsupported` for a simulated file.
     pub fn reopen(&self, file: &dyn File, options: Open) -> Result<Arc<dyn File>> {
         let fail = self.root.fail(Op::Open, "");
         let Some(fd) = file.descriptor() else { return Err(fail(Errno::OPNOTSUPP)) };

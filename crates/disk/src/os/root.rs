@@ -1,4 +1,4 @@
-//! Resolves names beneath a root directory by `openat2`, which refuses names that leave it.
+//! Resolves names beneath a root directory by `openat2`, which rejects names that leave it.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::error::{Error, Op, Result};
 /// Who may access the files and directories that are created below a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// The user of this process: the files hold data of others, or what a reader could misuse.
+    /// This process's user: the files hold others' data, or what a reader could misuse.
     Owner,
-    /// Whomever the umask of this process permits.
+    /// Whomever this process's umask permits.
     Umask,
 }
 
@@ -36,7 +36,6 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Opens the directory at `path`.
     pub(super) fn at(path: &Path) -> Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let dir = fs::open(path, flags, Mode::empty())
@@ -70,7 +69,7 @@ impl Root {
         }
     }
 
-    /// Returns a descriptor of the parent directory of `name`, beneath the root, and the last
+    /// Returns a descriptor for the parent directory of `name`, beneath the root, and the last
     /// component of `name`.
     pub(super) fn parent<'a>(&self, name: &'a str, op: Op) -> Result<(OwnedFd, &'a str)> {
         let (dir, last) = name.rsplit_once('/').unwrap_or(("", name));

@@ -7,26 +7,26 @@ use std::path::Path;
 
 use rustix::fs::{fstat, fsync};
 
-/// Makes the entries of an open directory durable: the names of files that were created, renamed or
+/// Makes an open directory's entries durable: the names of files that were created, renamed or
 /// removed in it.
 ///
 /// 1. Syncs the directory. A crash before its end leaves each change done or not done.
-/// 2. Reads its status. XFS shuts a file system down after a failed write of its journal, forgets
-///    the changes that were not written, and then reports success for a sync of a directory, because
-///    it has no changes any more. The status is the cheapest call that fails then.
+/// 2. Reads its status. XFS shuts a file system down after a failed journal write, forgets the
+///    changes that were not written, and then reports success for a directory sync, because it has
+///    no changes any more. The status is the cheapest call that fails then.
 pub(super) fn sync(dir: impl AsFd) -> rustix::io::Result<()> {
     fsync(&dir)?;
     fstat(&dir).map(drop)
 }
 
-/// Makes the name of a file durable: syncs the directory that contains it.
+/// Makes a file's name durable: syncs the directory that contains it.
 ///
 /// # Errors
-/// If the directory cannot be opened, or its entries cannot be made durable.
+/// Fails if the directory cannot be opened, or if its entries cannot be made durable.
 ///
 /// # Durability
-/// When this returns `Ok`, the name (or its absence) survives a power cut. The content of the file
-/// needs a sync of its own.
+/// When this returns `Ok`, the name (or its absence) survives a power cut. The file's content needs
+/// its own sync.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     Ok(sync(File::open(parent.unwrap_or(Path::new(".")))?)?)
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     /// The file system shuts down after the directory was opened, without writing its journal, as
-    /// after a failed write of the journal.
+    /// after a failed journal write.
     #[test]
     fn sync_fails_after_the_file_system_has_lost_a_change() {
         for kind in ["xfs", "ext4"] {

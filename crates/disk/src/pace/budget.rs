@@ -1,11 +1,11 @@
-//! Shares the dirty bytes of one pacer among several files.
+//! Shares one pacer's dirty bytes among several files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A budget that several [`Pacer`](super::Pacer)s share by
-/// [`Pacer::sharing`](super::Pacer::sharing), for example those of all files that a program writes
-/// to one disk.
+/// [`Pacer::sharing`](super::Pacer::sharing), for example the pacers for all files that a program
+/// writes to one disk.
 #[derive(Debug, Clone, Default)]
 pub struct PaceBudget {
     pacers: Arc<AtomicU64>,
@@ -18,12 +18,12 @@ impl PaceBudget {
     }
 }
 
-/// The share of one pacer, which the others get when it is dropped.
+/// One pacer's share, which the others get when it is dropped.
 #[derive(Debug)]
 pub(super) struct Share(Arc<AtomicU64>);
 
 impl Share {
-    /// Returns the number of pacers that share the budget, at least 1.
+    /// Returns how many pacers share the budget, at least 1.
     pub(super) fn pacers(&self) -> u64 {
         self.0.load(Ordering::Relaxed).max(1)
     }

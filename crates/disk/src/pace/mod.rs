@@ -1,5 +1,5 @@
-//! Paces bulk writes: starts writeback after every few MiB of written bytes (a *window*), so that
-//! few pages are dirty at any time.
+//! Paces bulk writes: starts writeback after every few written MiB (a *window*), so that few pages
+//! are dirty at any time.
 
 mod budget;
 mod plan;
@@ -21,25 +21,25 @@ use plan::{Windows, next_window_bytes};
 
 pub use budget::PaceBudget;
 
-/// The default of [`Pace::window_bytes`] (4 MiB). A sync of another file during bulk writes waits
-/// for about two windows. Much smaller windows leave the device idle, as measured by
-/// `haul bench pacing`.
+/// The default for [`Pace::window_bytes`] (4 MiB). Another file's sync during bulk writes waits for
+/// about two windows. Much smaller windows leave the device idle, as measured by `haul bench
+/// pacing`.
 pub const WINDOW_BYTES: u64 = 4 << 20;
 
-/// The minimum of [`Pace::window_bytes`] (256 KiB): with smaller windows the device would idle
-/// between the writeback of two windows.
+/// The minimum for [`Pace::window_bytes`] (256 KiB): with smaller windows the device would idle
+/// between two windows' writeback.
 pub const WINDOW_BYTES_MIN: u64 = 256 << 10;
 
-/// The maximum of [`Pace::window_bytes`] (64 MiB): up to two windows are dirty or under writeback,
-/// and two windows must stay far below the kernel's limit of dirty memory.
+/// The maximum for [`Pace::window_bytes`] (64 MiB): up to two windows are dirty or under writeback,
+/// and two windows must stay far below the kernel's dirty memory limit.
 pub const WINDOW_BYTES_MAX: u64 = 64 << 20;
 
-/// Options of a [`Pacer`].
+/// Options for a [`Pacer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// The maximum number of dirty bytes at which the pacer starts writeback, clamped to
     /// [`WINDOW_BYTES_MIN`] and [`WINDOW_BYTES_MAX`]. At most twice as many bytes are dirty or
-    /// under writeback. On a slow device, whose writeback of a window takes more than 5 ms, the
+    /// under writeback. On a slow device, which takes more than 5 ms to write back a window, the
     /// pacer uses shorter windows.
     pub window_bytes: u64,
     /// `true` to drop pages from the page cache after their writeback, for data that is not read
@@ -54,7 +54,7 @@ impl Default for Pace {
 }
 
 /// The reason why a [`Pacer`] does not pace a file. Writes to this file succeed without pacing; at
-/// worst they slow down the writers of other files.
+/// worst they slow down other files' writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotPaced {
@@ -64,7 +64,7 @@ pub enum NotPaced {
     Direct,
     /// The file system is in memory: the kernel never writes its pages back.
     InMemory,
-    /// The kernel, file system or sandbox refuses `sync_file_range`.
+    /// The kernel, file system or sandbox rejects `sync_file_range`.
     Refused,
 }
 
@@ -79,12 +79,12 @@ impl fmt::Display for NotPaced {
     }
 }
 
-/// Bounds the dirty pages of one file during bulk writes.
+/// Bounds one file's dirty pages during bulk writes.
 ///
 /// The kernel lets a writer dirty gigabytes of memory before it starts writeback. When dirty memory
-/// reaches its limit, the writers of all processes wait for the device. A pacer starts writeback of
-/// each full window of [`Pace::window_bytes`] at once and waits for the previous window. Therefore
-/// the device always has work, and at most two windows are dirty or under writeback.
+/// reaches its limit, all processes' writers wait for the device. A pacer starts to write back each
+/// full window ([`Pace::window_bytes`]) at once and waits for the previous window. Therefore the
+/// device always has work, and at most two windows are dirty or under writeback.
 ///
 /// Writes may be in any order; pacing works best in ascending order, with or without holes. A
 /// single write much longer than a window exceeds the bound.
@@ -109,8 +109,8 @@ impl fmt::Display for NotPaced {
 /// ```
 ///
 /// # Durability
-/// None: `sync_file_range` sends no flush request to the device, and writes neither the length of
-/// the file nor the location of its blocks. A later [`crate::File::sync`] has less to write.
+/// None: `sync_file_range` sends no flush request to the device, and writes neither the file length
+/// nor the location of its blocks. A later [`crate::File::sync`] has less to write.
 ///
 /// # Source
 /// `sync_file_range(2)`; \[Morton06\] in `docs/sources.md`.
@@ -120,10 +120,10 @@ pub struct Pacer<'f> {
     fd: Option<BorrowedFd<'f>>,
     not_paced: Option<NotPaced>,
     windows: Windows,
-    /// The length of the current window, and its limits.
+    /// The current window's length, and its limits.
     window_bytes: u64,
     limits: Range<u64>,
-    /// The share of a budget, if other pacers take the rest.
+    /// The share in a budget, if other pacers take the rest.
     share: Option<Share>,
     drop_behind: bool,
     failed: Option<io::ErrorKind>,
@@ -153,8 +153,8 @@ impl<'f> Pacer<'f> {
         }
     }
 
-    /// Lets the pacer share a budget with other pacers, whose windows together are then as long as
-    /// that of a single one, but each at least [`WINDOW_BYTES_MIN`].
+    /// Lets the pacer share a budget with other pacers. Their windows together are then as long as
+    /// a single pacer's window, but each is at least [`WINDOW_BYTES_MIN`].
     #[must_use]
     pub fn sharing(self, budget: &PaceBudget) -> Self {
         Self { share: Some(budget.share()), ..self }
@@ -168,13 +168,13 @@ impl<'f> Pacer<'f> {
     }
 
     /// Records a write of `bytes` bytes at `offset`. When the window is full, starts its writeback
-    /// and waits for the writeback of the previous window.
+    /// and waits for the previous window's writeback.
     ///
     /// # Errors
-    /// A failed writeback, such as on a broken or full device. The failure is final, like a failed
-    /// sync: the kernel reports it once, so **a sync of the same file may succeed afterwards**
-    /// although bytes are lost. Every later call of this pacer fails; write the data again to
-    /// another file.
+    /// Fails if writeback fails, such as on a broken or full device. The failure is final, like a
+    /// failed sync: the kernel reports it once, so **a sync of the same file may succeed
+    /// afterwards** although bytes are lost. Every later call to this pacer fails; write the data
+    /// again to another file.
     ///
     /// # Durability
     /// None.
@@ -196,7 +196,7 @@ impl<'f> Pacer<'f> {
     /// cache if [`Pace::drop_behind`] is set. This is not needed before a sync.
     ///
     /// # Errors
-    /// The errors of [`Pacer::wrote`].
+    /// Fails like [`Pacer::wrote`].
     ///
     /// # Durability
     /// None.
@@ -216,7 +216,7 @@ impl<'f> Pacer<'f> {
     }
 
     fn finish_range(&mut self, range: &Range<u64>) -> Result<()> {
-        // `fd` is `None` if the kernel has just refused to start writeback; there is nothing to
+        // `fd` is `None` if the kernel has just rejected starting writeback; there is nothing to
         // wait for.
         let Some(fd) = self.fd else { return Ok(()) };
         let result = signed(range).and_then(|(at, bytes)| sys::write_out(fd, at, bytes));
@@ -228,7 +228,7 @@ impl<'f> Pacer<'f> {
         Ok(())
     }
 
-    /// Ends the pacing if the kernel refuses the call; records any other error as a permanent
+    /// Ends the pacing if the kernel rejects the call; records any other error as a permanent
     /// failure.
     fn check_result(&mut self, result: io::Result<()>, range: &Range<u64>) -> Result<()> {
         let Err(source) = result else { return Ok(()) };

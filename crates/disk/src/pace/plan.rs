@@ -1,5 +1,5 @@
-//! Computes which ranges of a file a pacer writes back, and in which order: one range per window
-//! (see [`super::Pace::window_bytes`]). The module makes no system calls.
+//! Computes which file ranges a pacer writes back, and in which order: one range per window (see
+//! [`super::Pace::window_bytes`]). The module makes no system calls.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,20 +11,19 @@ use crate::units::{align_down, align_up};
 pub(super) struct Step {
     /// The range whose writeback is started, without waiting.
     pub(super) start: Range<u64>,
-    /// The range of the previous window, for whose writeback the pacer waits after starting
-    /// `start`.
+    /// The previous window's range, for whose writeback the pacer waits after starting `start`.
     pub(super) finish: Option<Range<u64>>,
 }
 
-/// The wait for the writeback of a window above which windows become shorter. Two windows then delay
+/// The wait for a window's writeback above which windows become shorter. Two windows then delay
 /// other writers by about twice this time.
 const WAIT_MAX: Duration = Duration::from_millis(5);
 
 /// The wait below which windows become longer again.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// Returns the length of the next window, after a wait for the writeback of a window of `bytes`. It
-/// follows the rate of the device: halved after long waits, doubled after short ones.
+/// Returns the next window's length, after a wait for the writeback of a window of `bytes` bytes.
+/// It follows the device's rate: halved after long waits, doubled after short ones.
 pub(super) fn next_window_bytes(bytes: u64, waited: Duration, limits: &Range<u64>) -> u64 {
     let next = match waited {
         waited if waited > WAIT_MAX => bytes / 2,
@@ -40,9 +39,9 @@ pub(super) struct Windows {
     page_bytes: u64,
     /// The range from the lowest to the highest byte written since the last step; empty at first.
     filling: Range<u64>,
-    /// The number of dirty bytes in `filling`, counted in whole pages.
+    /// The dirty bytes in `filling`, counted in whole pages.
     dirty_bytes: u64,
-    /// The end of the last page counted in `dirty_bytes`: a write that continues in this page does
+    /// Where the last page counted in `dirty_bytes` ends: a write that continues in this page does
     /// not count it again.
     counted_to: u64,
     in_writeback: Option<Range<u64>>,
@@ -176,7 +175,7 @@ mod tests {
             window_pages in 1..20_u64,
         ) {
             let mut windows = Windows::new(PAGE);
-            // One element per page of the file.
+            // One element per file page.
             let mut dirty = vec![false; 210];
             let mut in_writeback = vec![false; 210];
             let pages = |range: &Range<u64>| {

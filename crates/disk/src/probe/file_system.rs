@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-/// The type of a file system: a variant for each type that this workspace treats specially, and
-/// `Other`.
+/// A file system type: a variant for each type that this workspace treats specially, and `Other`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileSystem {
     /// ext4. ext2 and ext3, which share its magic number, are `Other`.
@@ -16,11 +15,11 @@ pub enum FileSystem {
     Tmpfs,
     /// overlay: its files are stored on another file system, which overlay does not expose.
     Overlay,
-    /// nfs, of any version.
+    /// nfs, any version.
     Nfs,
     /// A file system in user space (FUSE, virtiofs).
     Fuse,
-    /// Any other file system: the kernel's name of its type, or its magic number in hexadecimal if
+    /// Any other file system: the kernel's name for its type, or its magic number in hexadecimal if
     /// the name is unknown.
     Other(String),
 }

@@ -39,21 +39,21 @@ pub struct Storage {
     /// `true` if overwriting a block moves it to another location (btrfs, unless disabled for the
     /// path or mount), so that filling a file in advance has no benefit.
     pub copy_on_write: Option<bool>,
-    /// The support and the alignment of direct I/O, from `statx` (Linux 6.1). For a directory, the
-    /// values that apply to new files in it.
+    /// Whether direct I/O is supported, and its alignment, from `statx` (Linux 6.1). For a
+    /// directory, the values that apply to new files in it.
     pub direct_io: Option<DirectIo>,
 }
 
-/// The support of direct I/O on a file.
+/// Whether direct I/O is supported on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirectIo {
     /// Direct I/O is not supported: files are read and written through the page cache.
     Unsupported,
     /// Direct I/O is supported with the given alignments.
     Aligned {
-        /// The alignment of memory addresses, in bytes.
+        /// The alignment for memory addresses, in bytes.
         memory_bytes: u64,
-        /// The alignment of offsets and lengths in the file, in bytes.
+        /// The alignment for offsets and lengths in the file, in bytes.
         offset_bytes: u64,
     },
 }
@@ -70,7 +70,7 @@ impl Storage {
     }
 
     /// Returns the length in bytes of the smallest write that needs no read-modify-write: the
-    /// maximum of the direct I/O alignment, the physical block size and [`PAGE_BYTES`].
+    /// maximum among the direct I/O alignment, the physical block size and [`PAGE_BYTES`].
     #[must_use]
     pub fn write_unit_bytes(&self) -> u64 {
         let aligned = match self.direct_io {
@@ -85,11 +85,11 @@ impl Storage {
 /// Identifies the storage below `path`, an existing file or directory.
 ///
 /// Reads `/sys` and `/proc`. If `path` is a directory, also creates an unnamed file in it for a
-/// moment, since `statx` reports the alignment of direct I/O only for files. If this file cannot be
+/// moment, since `statx` reports the direct I/O alignment only for files. If this file cannot be
 /// created, the alignment is unknown.
 ///
 /// # Errors
-/// `path` cannot be opened for reading, or its status cannot be read.
+/// Fails if `path` cannot be opened for reading, or if its status cannot be read.
 pub fn probe(path: impl AsRef<Path>) -> Result<Storage> {
     let path = path.as_ref();
     let fail = |op| move |errno| Error::new(op, path, errno);

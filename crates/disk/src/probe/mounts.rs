@@ -1,7 +1,7 @@
-//! Parses the text of `/proc/self/mountinfo`, which the caller reads.
+//! Parses the text in `/proc/self/mountinfo`, which the caller reads.
 //!
-//! Source: `proc_pid_mountinfo(5)`. The mount of a file is found by the mount id that `statx`
-//! returns. Unlike a search by path, this is exact if several mounts share a mount point.
+//! Source: `proc_pid_mountinfo(5)`. A file's mount is found by the mount id that `statx` returns.
+//! Unlike a search by path, this is exact if several mounts share a mount point.
 
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,9 +10,9 @@ pub struct Mount {
     pub point: String,
     /// The type, such as `ext4` or `fuse.sshfs`.
     pub file_system: String,
-    /// The source of the mount: a device node, or a string specific to the file system.
+    /// The mount source: a device node, or a string specific to the file system.
     pub source: String,
-    /// The options of the mount and of the superblock, without duplicates.
+    /// The mount's and the superblock's options, without duplicates.
     pub options: Vec<String>,
 }
 
@@ -24,22 +24,21 @@ impl Mount {
     }
 }
 
-/// A line of `mountinfo`.
+/// A line in `mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) id: u64,
-    /// The major and minor device numbers. Those of tmpfs, btrfs and similar file systems are
+    /// The major and minor device numbers. On tmpfs, btrfs and similar file systems they are
     /// anonymous: they refer to no block device.
     pub(crate) numbers: (u32, u32),
     pub(crate) mount: Mount,
 }
 
-/// Returns all mounts, in the order of their lines. Skips lines that cannot be parsed.
+/// Returns all mounts, in line order. Skips lines that cannot be parsed.
 pub(crate) fn all(mountinfo: &str) -> impl Iterator<Item = Line> {
     mountinfo.lines().filter_map(line)
 }
 
-/// Returns the mount whose mount id is `id`.
 pub(super) fn with_id(mountinfo: &str, id: u64) -> Option<Line> {
     all(mountinfo).find(|line| line.id == id)
 }
@@ -52,7 +51,7 @@ fn line(text: &str) -> Option<Line> {
     let numbers = (major.parse().ok()?, minor.parse().ok()?);
     let point = unescape(fields.next()?);
     let mount_options = fields.next()?;
-    // Any number of optional fields follows, terminated by a dash.
+    // Optional fields follow, terminated by a dash.
     fields.find(|field| *field == "-")?;
     let file_system = unescape(fields.next()?);
     let source = unescape(fields.next()?);

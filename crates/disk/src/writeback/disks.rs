@@ -8,7 +8,7 @@ use crate::device::{Device, Queue, disk_and_name};
 /// The maximum depth of stacked devices, which ends the search if `/sys` contains a cycle.
 const DEPTH_MAX: usize = 8;
 
-/// The type of a disk, as its name and vendor indicate.
+/// A disk's type, as its name and vendor indicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskKind {
     /// An NVMe disk.
@@ -49,14 +49,14 @@ impl DiskKind {
 pub struct DiskFacts {
     /// The kernel's name, such as `sda`.
     pub name: String,
-    /// The type of the disk.
+    /// The disk's type.
     pub kind: DiskKind,
     /// The attributes of the disk's request queue.
     pub queue: Queue,
-    /// The names of the available I/O schedulers.
+    /// The available I/O schedulers, by name.
     pub schedulers: Vec<String>,
-    /// The read latency target of writeback throttling in microseconds (`wbt_lat_usec`); 0 if
-    /// throttling is disabled, `None` if unsupported.
+    /// Writeback throttling's read latency target in microseconds (`wbt_lat_usec`); 0 if throttling
+    /// is disabled, `None` if unsupported.
     pub read_latency_us: Option<u64>,
     /// `true` for a zoned disk, which not every scheduler supports.
     pub is_zoned: bool,
@@ -64,7 +64,7 @@ pub struct DiskFacts {
     pub file: Option<String>,
 }
 
-/// The share of the limit of dirty memory (`vm.dirty_ratio`) that the kernel grants to one device.
+/// How much of the dirty memory limit (`vm.dirty_ratio`) the kernel grants to one device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceShare {
     /// The maximum share in percent (`max_ratio`).
@@ -75,7 +75,7 @@ pub struct DeviceShare {
 }
 
 impl KernelFiles {
-    /// Reads the request queue attributes of a whole disk.
+    /// Reads a whole disk's request queue attributes.
     pub(super) fn queue(&self, disk: &str) -> Queue {
         let path = |name: &str| format!("/sys/block/{disk}/queue/{name}");
         let queue = Queue::of(|name| self.text(&path(name)));
@@ -94,7 +94,7 @@ impl KernelFiles {
         queue
     }
 
-    /// Reads the share of the dirty memory limit that the device `disk` may use.
+    /// Reads how much of the dirty memory limit the device `disk` may use.
     pub(super) fn share(&self, disk: &str) -> DeviceShare {
         let number = |name| self.number(&format!("/sys/block/{disk}/bdi/{name}"));
         DeviceShare {
@@ -132,7 +132,7 @@ impl KernelFiles {
         names
     }
 
-    /// Returns the whole disk of the device `name`, which may be a partition.
+    /// Returns the whole disk behind the device `name`, which may be a partition.
     fn whole_disk(&self, name: &str) -> Option<String> {
         let dir = self.at(&format!("/sys/class/block/{name}"));
         let link = fs::read_link(&dir).ok()?;

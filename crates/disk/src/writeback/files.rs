@@ -12,14 +12,14 @@ use crate::units::PAGE_BYTES;
 /// A file in `/proc` or `/sys` that is missing, unreadable or malformed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anomaly {
-    /// The path of the file, such as `/proc/meminfo`.
+    /// The file's path, such as `/proc/meminfo`.
     pub path: String,
-    /// The problem, as a predicate of the path, such as "is missing".
+    /// The problem, as a predicate for the path, such as "is missing".
     pub what: String,
 }
 
-/// The kernel's files in `/proc` and `/sys` below a root directory: `/`, or a directory laid out by
-/// a test. Methods take paths without the root, such as `/proc/meminfo`.
+/// The kernel's files in `/proc` and `/sys` below a root directory: `/`, or a directory that a test
+/// lays out. Methods take paths without the root, such as `/proc/meminfo`.
 #[derive(Debug)]
 pub struct KernelFiles {
     root: PathBuf,
@@ -48,11 +48,11 @@ impl KernelFiles {
         self.anomalies.borrow().clone()
     }
 
-    /// Reads the setting at `path`: a single word, such as a number, or the word in brackets of a
-    /// list of words.
+    /// Reads the setting at `path`: a single word, such as a number, or the word in brackets in a
+    /// word list.
     ///
     /// # Errors
-    /// The file cannot be read, or contains neither a single word nor a word in brackets.
+    /// Fails if the file cannot be read, or contains neither a single word nor a word in brackets.
     pub fn setting(&self, path: &str) -> Result<String> {
         let at = self.at(path);
         let fail = |source| Error::new(Op::Read, &at, source);
@@ -66,7 +66,7 @@ impl KernelFiles {
     /// Checks that the setting at `path` may be changed, without changing it.
     ///
     /// # Errors
-    /// The file cannot be opened for writing.
+    /// Fails if the file cannot be opened for writing.
     pub fn may_set(&self, path: &str) -> Result<()> {
         let at = self.at(path);
         OpenOptions::new().write(true).open(&at).map_err(|why| Error::new(Op::Open, &at, why))?;
@@ -76,8 +76,8 @@ impl KernelFiles {
     /// Changes the setting at `path` and verifies that the kernel accepted the value.
     ///
     /// # Errors
-    /// The file cannot be written, or the kernel returns another value when the file is read after
-    /// the write.
+    /// Fails if the file cannot be written, or if the kernel returns another value when the file is
+    /// read after the write.
     ///
     /// # Durability
     /// None: the setting is lost at reboot.
@@ -106,7 +106,7 @@ impl KernelFiles {
         self.page_bytes
     }
 
-    /// Returns the path of a kernel file below the root.
+    /// Returns a kernel file's path below the root.
     pub(super) fn at(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }

@@ -10,15 +10,15 @@ use crate::probe::mounts;
 /// The maximum number of nested groups whose limits are read.
 const DEPTH_MAX: usize = 64;
 
-/// The memory limit and the memory use of a control group.
+/// A control group's memory limit and memory use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMemory {
-    /// The path of the group, as in `/proc/self/cgroup`.
+    /// The group's path, as in `/proc/self/cgroup`.
     pub group: String,
     /// `true` for cgroup v1, in which the kernel does not limit dirty memory per group: writers at
     /// the memory limit wait in memory reclaim.
     pub is_version_1: bool,
-    /// The lowest memory limit of the group and its ancestors; `None` if unlimited.
+    /// The lowest memory limit among the group and its ancestors; `None` if unlimited.
     pub limit_bytes: Option<u64>,
     /// The memory that the group may allocate until it or an ancestor reaches a limit; `None` if
     /// unlimited.
@@ -30,7 +30,7 @@ pub struct GroupMemory {
 }
 
 impl GroupMemory {
-    /// Returns the dirtyable memory of the group in bytes: the amount to which the kernel applies
+    /// Returns the group's dirtyable memory in bytes: the amount to which the kernel applies
     /// `vm.dirty_ratio`. The machine has `machine_bytes` of dirtyable memory, and `dirty_bytes` of
     /// this memory are dirty. `None` if the kernel does not limit the group separately.
     #[must_use]
@@ -46,7 +46,7 @@ impl GroupMemory {
     }
 }
 
-/// Returns the group of this process; `None` if the machine has no memory control groups.
+/// Returns this process's group; `None` if the machine has no memory control groups.
 pub(super) fn current(files: &KernelFiles) -> Option<GroupMemory> {
     let groups = files.text("/proc/self/cgroup")?;
     let mountinfo = files.text("/proc/self/mountinfo")?;
@@ -77,7 +77,7 @@ fn mount_point(mountinfo: &str, kind: &str, option: Option<&str>) -> Option<Stri
     mounts::all(mountinfo).find(is_match).map(|line| line.mount.point)
 }
 
-/// Returns the directories of the group and its ancestors, from the group up to the mount point.
+/// Returns the directories for the group and its ancestors, from the group up to the mount point.
 fn ancestors(point: &str, group: &str) -> impl Iterator<Item = String> {
     let mut rest = Some(group.trim_end_matches('/').to_owned());
     std::iter::from_fn(move || {

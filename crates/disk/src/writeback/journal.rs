@@ -1,15 +1,14 @@
 //! Parses the mount options and the journal statistics that ext4 lists in `/proc/fs`. The caller
 //! reads the files.
 
-/// Statistics of an ext4 journal, from `/proc/fs/jbd2/<device>/info`.
+/// An ext4 journal's statistics, from `/proc/fs/jbd2/<device>/info`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JournalInfo {
-    /// The number of transactions committed since mount.
+    /// Transactions committed since mount.
     pub transactions: u64,
-    /// The number of transactions committed on request, such as by a sync, instead of by the
-    /// periodic commit.
+    /// Transactions committed on request, such as by a sync, instead of by the periodic commit.
     pub requested: u64,
-    /// The maximum number of blocks of a transaction.
+    /// The maximum number of blocks in a transaction.
     pub blocks_max: u64,
     /// The average commit time in microseconds; `None` before the first commit.
     pub commit_us: Option<u64>,

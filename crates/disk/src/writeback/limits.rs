@@ -1,9 +1,9 @@
 //! Computes the amounts of dirty memory at which the kernel starts background writeback and blocks
 //! writers. The module reads no files.
 //!
-//! Source: `Documentation/admin-guide/sysctl/vm.rst` and `mm/page-writeback.c` of the kernel.
+//! Source: the kernel's `Documentation/admin-guide/sysctl/vm.rst` and `mm/page-writeback.c`.
 
-/// A threshold of dirty memory, as set by `vm.dirty_ratio` or by `vm.dirty_bytes`.
+/// A dirty memory threshold, as set by `vm.dirty_ratio` or by `vm.dirty_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     /// A percentage of dirtyable memory: free memory and page cache (see
@@ -27,8 +27,8 @@ pub struct DirtySettings {
     /// `vm.dirty_expire_centisecs`: the age at which periodic writeback writes dirty data, in
     /// hundredths of a second.
     pub expire_centisecs: Option<u64>,
-    /// `vm.dirty_writeback_centisecs`: the interval of periodic writeback in hundredths of a
-    /// second; 0 disables it.
+    /// `vm.dirty_writeback_centisecs`: the periodic writeback interval in hundredths of a second; 0
+    /// disables it.
     pub writeback_centisecs: Option<u64>,
     /// `vm.laptop_mode`: the number of seconds after a disk request at which the kernel writes back
     /// all dirty data, since the disk is spinning anyway; 0 disables laptop mode.
@@ -36,7 +36,7 @@ pub struct DirtySettings {
 }
 
 impl DirtySettings {
-    /// Returns the effective threshold of background writeback; `None` if unknown.
+    /// Returns the effective background writeback threshold; `None` if unknown.
     #[must_use]
     pub fn background(&self) -> Option<Amount> {
         effective(self.background_bytes, self.background_percent)
@@ -57,7 +57,7 @@ fn effective(bytes: Option<u64>, percent: Option<u64>) -> Option<Amount> {
     }
 }
 
-/// The two thresholds of dirty memory: for background writeback and for blocking writers.
+/// The two dirty memory thresholds: for background writeback and for blocking writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirtyLimits {
     /// The amount of dirty memory at which background writeback starts.
@@ -67,7 +67,7 @@ pub struct DirtyLimits {
 }
 
 impl DirtyLimits {
-    /// Computes the thresholds of a machine with `dirtyable_bytes` of dirtyable memory.
+    /// Computes the thresholds for a machine with `dirtyable_bytes` of dirtyable memory.
     #[must_use]
     pub fn of(background: Amount, limit: Amount, dirtyable_bytes: u64, page_bytes: u64) -> Self {
         let pages = dirtyable_bytes / page_bytes;
@@ -80,7 +80,7 @@ impl DirtyLimits {
         Self::in_pages(amount(background), amount(limit), page_bytes)
     }
 
-    /// Computes the thresholds of a control group with `dirtyable_bytes` of dirtyable memory, on a
+    /// Computes the thresholds for a control group with `dirtyable_bytes` of dirtyable memory, on a
     /// machine whose dirtyable memory is `machine_bytes`. The kernel converts a setting in bytes to
     /// a share of `machine_bytes`, and applies this share to the group.
     #[must_use]
@@ -159,7 +159,7 @@ mod tests {
             (Bytes(64 * MIB), Bytes(GIB), 8 * GIB, 64 * MIB, GIB),
             // Settings in bytes are rounded up to whole pages.
             (Bytes(1), Bytes(8193), 8 * GIB, 4096, 12_288),
-            // A background threshold that is not below the limit becomes half of the limit.
+            // A background threshold that is not below the limit becomes half the limit.
             (Percent(20), Percent(20), 4096 * 4096, 409 * 4096, 819 * 4096),
             (Bytes(2 * GIB), Bytes(GIB), 8 * GIB, GIB / 2, GIB),
             (Percent(50), Bytes(GIB), 8 * GIB, GIB / 2, GIB),
@@ -180,11 +180,11 @@ mod tests {
         let of = |background, limit| DirtyLimits::in_group(background, limit, 16 * GIB, GIB, 4096);
         let tenth = DirtyLimits { background_bytes: 409 * 64 * 4096, limit_bytes: 819 * 64 * 4096 };
         assert_eq!(of(Percent(10), Percent(20)), tenth);
-        // The setting of 1 GiB is a sixteenth of the machine's memory, so the limit of the group is
-        // a sixteenth of the group's memory.
+        // The 1 GiB setting is a sixteenth of the machine's memory, so the group's limit is a
+        // sixteenth of the group's memory.
         let bytes = of(Bytes(256 * MIB), Bytes(GIB));
         assert_eq!(bytes, DirtyLimits { background_bytes: 16 * MIB, limit_bytes: 64 * MIB });
-        // With a setting above the machine's memory, all memory of the group may be dirty.
+        // With a setting above the machine's memory, all of the group's memory may be dirty.
         assert_eq!(of(Percent(10), Bytes(64 * GIB)).limit_bytes, GIB);
         assert_eq!(DirtyLimits::in_group(Bytes(1), Bytes(1), 0, GIB, 4096).limit_bytes, GIB / 4096);
     }

@@ -1,7 +1,7 @@
 //! Parses the kernel's memory statistics, and computes dirtyable memory: the amount to which the
 //! kernel applies `vm.dirty_ratio`. The caller reads the files.
 //!
-//! Source: `proc_meminfo(5)`; `mm/page_alloc.c` and `mm/page-writeback.c` of the kernel for the
+//! Source: `proc_meminfo(5)`; the kernel's `mm/page_alloc.c` and `mm/page-writeback.c` for the
 //! reserve and for dirtyable memory.
 
 /// The amounts of memory that decide when the kernel throttles writers. Unknown amounts are `None`.
@@ -24,7 +24,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Parses the text of `/proc/meminfo`; the caller computes the reserve from `/proc/zoneinfo`.
+    /// Parses the text in `/proc/meminfo`; the caller computes the reserve from `/proc/zoneinfo`.
     pub(super) fn of(meminfo: &str, reserve_bytes: Option<u64>) -> Self {
         let field = |name| kib_field(meminfo, name);
         Self {
@@ -40,7 +40,7 @@ impl Memory {
     }
 
     /// Returns the dirtyable memory, to which the kernel applies its ratios: free memory less the
-    /// reserve, plus the page cache. Anonymous memory of programs is not dirtyable. `None` if the
+    /// reserve, plus the page cache. Programs' anonymous memory is not dirtyable. `None` if the
     /// free memory or the page cache is unknown.
     #[must_use]
     pub fn dirtyable_bytes(&self) -> Option<u64> {
@@ -49,7 +49,7 @@ impl Memory {
     }
 }
 
-/// Parses a field of `/proc/meminfo` given in kB, and returns it in bytes.
+/// Parses a field in `/proc/meminfo` given in kB, and returns it in bytes.
 fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
     let value = |line: &str| -> Option<u64> {
         let kib = line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix("kB")?;
@@ -58,10 +58,10 @@ fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
     meminfo.lines().find_map(value)
 }
 
-/// Computes the number of reserved pages from `/proc/zoneinfo`. For each memory zone, the kernel
-/// adds the high watermark (the number of free pages at which reclaim ends) and the largest
-/// protection value (free pages denied to allocations that could use another zone). The sum is
-/// limited to the pages that the zone manages.
+/// Computes how many pages are reserved from `/proc/zoneinfo`. For each memory zone, the kernel
+/// adds the high watermark (the free pages at which reclaim ends) and the largest protection value
+/// (free pages denied to allocations that could use another zone). The sum is limited to the pages
+/// that the zone manages.
 pub(super) fn reserve_pages(zoneinfo: &str) -> Option<u64> {
     let mut zones = Vec::new();
     for line in zoneinfo.lines() {
@@ -82,7 +82,7 @@ pub(super) fn reserve_pages(zoneinfo: &str) -> Option<u64> {
             _ => {}
         }
     }
-    // An empty zone lacks some of the fields and reserves nothing.
+    // An empty zone lacks some fields and reserves nothing.
     let reserve = |(high, managed, protected): (Option<u64>, Option<u64>, Option<u64>)| {
         Some(high?.saturating_add(protected.unwrap_or(0)).min(managed?))
     };
@@ -90,7 +90,7 @@ pub(super) fn reserve_pages(zoneinfo: &str) -> Option<u64> {
     (!known.is_empty()).then(|| known.into_iter().fold(0, u64::saturating_add))
 }
 
-/// Parses a field of `/proc/vmstat` or of `memory.stat`: a name and a number.
+/// Parses a field in `/proc/vmstat` or in `memory.stat`: a name and a number.
 pub(super) fn named(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
@@ -154,8 +154,8 @@ Node 0, zone  Movable
         assert_eq!(memory.total_bytes, Some(24_682_416 << 10));
         assert_eq!(memory.dirty_bytes, Some(690_960 << 10));
         assert_eq!(memory.swap_bytes, Some(0));
-        // The kernel of these files reported a limit of 1,009,658 pages: 20 % (as 819 of 4,096) of
-        // 5,049,5xx pages.
+        // The kernel that wrote these files reported a limit of 1,009,658 pages: 20 % (as 819 of
+        // 4,096) of 5,049,5xx pages.
         let pages = memory.dirtyable_bytes().unwrap() / 4096;
         assert_eq!(pages * 819 / 4096, 1_009_658);
     }

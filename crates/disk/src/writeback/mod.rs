@@ -23,26 +23,26 @@ pub use limits::{Amount, DirtyLimits, DirtySettings};
 pub use memory::Memory;
 pub use mounted::MountFacts;
 
-/// The writeback state of a machine.
+/// A machine's writeback state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// The size of a memory page, in bytes.
+    /// The memory page size, in bytes.
     pub page_bytes: u64,
     /// The amounts of free, cached and dirty memory.
     pub memory: Memory,
     /// The settings `vm.dirty_*` and `vm.laptop_mode`.
     pub settings: DirtySettings,
-    /// The thresholds of dirty memory that the kernel reports in `/proc/vmstat`.
+    /// The dirty memory thresholds that the kernel reports in `/proc/vmstat`.
     pub kernel_limits: Option<DirtyLimits>,
-    /// The control group of this process; `None` if the machine has no memory control groups.
+    /// This process's control group; `None` if the machine has no memory control groups.
     pub group: Option<GroupMemory>,
-    /// The paths of the swap devices and swap files, as in `/proc/swaps`.
+    /// The swap devices' and swap files' paths, as in `/proc/swaps`.
     pub swaps: Vec<String>,
 }
 
 impl Machine {
-    /// Returns the memory that this process can allocate by reclaiming clean page cache: of the
-    /// machine, or of the process's control group if that is less. `None` if unknown.
+    /// Returns the memory that this process can allocate by reclaiming clean page cache: the
+    /// machine's, or the process's control group's if that is less. `None` if unknown.
     #[must_use]
     pub fn available_bytes(&self) -> Option<u64> {
         let clean = |bytes: u64, dirty: Option<u64>| bytes.saturating_sub(dirty.unwrap_or(0));
@@ -56,15 +56,15 @@ impl Machine {
         Some(group.map_or(machine, |group| machine.min(group)))
     }
 
-    /// Returns the memory of the machine, or the limit of the process's control group if that is
-    /// less. `None` if unknown.
+    /// Returns the machine's memory, or the limit for the process's control group if that is less.
+    /// `None` if unknown.
     #[must_use]
     pub fn memory_bytes(&self) -> Option<u64> {
         let limit = self.group.as_ref().and_then(|group| group.limit_bytes);
         [self.memory.total_bytes, limit].into_iter().flatten().min()
     }
 
-    /// Returns the thresholds of dirty memory that the kernel reports; computes them if the kernel
+    /// Returns the dirty memory thresholds that the kernel reports; computes them if the kernel
     /// does not report them.
     #[must_use]
     pub fn limits(&self) -> Option<DirtyLimits> {
@@ -75,7 +75,7 @@ impl Machine {
         })
     }
 
-    /// Returns the thresholds of dirty memory of this process's control group; `None` if the kernel
+    /// Returns the dirty memory thresholds for this process's control group; `None` if the kernel
     /// does not limit the group separately.
     #[must_use]
     pub fn group_limits(&self) -> Option<DirtyLimits> {
@@ -88,7 +88,7 @@ impl Machine {
 }
 
 impl KernelFiles {
-    /// Reads the writeback state of the machine.
+    /// Reads the machine's writeback state.
     #[must_use]
     pub fn machine(&self) -> Machine {
         let vm = |name: &str| self.required_number(&format!("/proc/sys/vm/{name}"));

@@ -1,4 +1,4 @@
-//! Collects the mount options, the journal and the disks of mounted file systems.
+//! Collects mounted file systems' mount options, journal and disks.
 
 use std::fs;
 use std::path::Path;
@@ -21,15 +21,14 @@ pub struct MountFacts {
     pub options: Vec<String>,
     /// `true` if the file system has a journal.
     pub journal: Option<bool>,
-    /// The statistics of the journal; `None` unless the file system is an ext4 with an internal
-    /// journal.
+    /// The journal's statistics; `None` unless the file system is an ext4 with an internal journal.
     pub journal_info: Option<JournalInfo>,
     /// The block device; `None` for file systems that are in memory or on another machine, or that
     /// hide their device (overlay).
     pub device: Option<Device>,
-    /// The request queue attributes of the whole disk of `device`, readahead among them.
+    /// The request queue attributes for `device`'s whole disk, readahead among them.
     pub queue: Queue,
-    /// The share of the dirty memory limit that `device` may use; unknown for btrfs.
+    /// How much of the dirty memory limit `device` may use; unknown for btrfs.
     pub share: DeviceShare,
     /// The disks that store the data of `device`: its whole disk or, if that is a volume on other
     /// disks (device mapper, md), those disks.
@@ -43,7 +42,7 @@ impl MountFacts {
         self.options.iter().any(|other| other == option)
     }
 
-    /// Returns the value of the mount option `name=value`.
+    /// Returns the value from the mount option `name=value`.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
@@ -51,15 +50,15 @@ impl MountFacts {
 }
 
 impl KernelFiles {
-    /// Returns the mount, the journal and the disks of `storage`.
+    /// Returns the mount, the journal and the disks for `storage`.
     #[must_use]
     pub fn mounted(&self, storage: &Storage) -> MountFacts {
         let (file_system, mount) = (storage.file_system.clone(), storage.mount.clone());
         self.facts(file_system, mount, storage.device.clone())
     }
 
-    /// Returns the mounts on block devices, in the order of `mountinfo`. Of several mounts of a
-    /// device, only the first is returned.
+    /// Returns the mounts on block devices, in the order of `mountinfo`. If a device has several
+    /// mounts, only the first is returned.
     #[must_use]
     pub fn all_mounted(&self) -> Vec<MountFacts> {
         let mountinfo = self.required("/proc/self/mountinfo").unwrap_or_default();
@@ -77,8 +76,7 @@ impl KernelFiles {
         all
     }
 
-    /// Returns the device of a btrfs by the source of its mount, because the device number of its
-    /// files is anonymous.
+    /// Returns a btrfs's device by its mount source, because its files' device number is anonymous.
     fn named_at_mount(&self, file_system: &FileSystem, mount: &Mount) -> Option<Device> {
         if *file_system != FileSystem::Btrfs {
             return None;
@@ -131,8 +129,8 @@ impl KernelFiles {
         text.as_deref().map(journal::options).unwrap_or_default()
     }
 
-    /// Reads the statistics of the journal inside a file system. Their directory is named after the
-    /// device and the inode number of the journal, which is 8.
+    /// Reads the statistics for the journal inside a file system. Their directory is named after
+    /// the device and the journal's inode number, which is 8.
     fn journal_info(&self, device: &Device) -> Option<JournalInfo> {
         let path = format!("/proc/fs/jbd2/{}-8/info", device.name);
         let text = self.text(&path)?;

@@ -33,7 +33,7 @@ pub(crate) fn replace_file(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<
     Ok(disk.rename(names::UNFINISHED, name)?)
 }
 
-/// Removes the rest of a file whose writing was interrupted.
+/// Removes an unfinished file that an interrupted write left.
 pub(crate) fn remove_unfinished(disk: &dyn Disk) -> Result<()> {
     match disk.remove(names::UNFINISHED) {
         Err(error) if !error.is_not_found() => Err(error.into()),

@@ -1,7 +1,7 @@
-//! The files of big objects, in the directory that follows the copy.
+//! The big-object files in the directory that follows the copy.
 //!
-//! They are fetched early, so that a takeover is quick. The index decides which ones are needed; the
-//! list of the remote store is only a hint.
+//! They are fetched early, so that a takeover is quick. The index decides which ones are needed;
+//! the remote store's list is only a hint.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
@@ -13,11 +13,11 @@ use crate::follow::fetch::{Between, remove_unfinished};
 use crate::names::{self, BIG_FILES};
 use crate::remote::Remote;
 
-/// The time between two comparisons with the list of the remote store, which remove the files of
-/// objects that were deleted.
+/// The time between two comparisons with the remote store's list, which remove deleted objects'
+/// files.
 const LIST_EVERY: Duration = Duration::from_secs(600);
 
-/// The files of big objects that a standby fetches early.
+/// The big-object files that a standby fetches early.
 #[derive(Debug, Default)]
 pub(super) struct BigFiles {
     /// The files that records refer to and that are not fetched yet.
@@ -26,11 +26,11 @@ pub(super) struct BigFiles {
 }
 
 impl BigFiles {
-    /// Fetches the files that records refer to, unless the directory has them. Returns the number of
-    /// bytes fetched.
+    /// Fetches the files that records refer to, unless the directory has them. Returns the number
+    /// of bytes fetched.
     ///
     /// # Durability
-    /// They are durable when this returns.
+    /// The files are durable when this returns.
     pub(super) fn fetch(
         &mut self,
         remote: &Remote,
@@ -45,7 +45,7 @@ impl BigFiles {
         let mut fetched = 0;
         while let Some(name) = self.wanted.first().cloned() {
             if !exists(disk, &name)? {
-                // One that does not exist was deleted, and no live record refers to it.
+                // A file that does not exist was deleted, and no live record refers to it.
                 fetched += fetch_file(remote, disk, &name, between)?.unwrap_or(0);
             }
             self.wanted.remove(&name);
@@ -70,7 +70,6 @@ impl BigFiles {
     }
 }
 
-/// `true` if a file exists.
 pub(crate) fn exists(disk: &dyn Disk, name: &str) -> haul_disk::Result<bool> {
     match disk.open(name, Open { read_only: true, ..Open::default() }) {
         Ok(_) => Ok(true),
@@ -79,7 +78,7 @@ pub(crate) fn exists(disk: &dyn Disk, name: &str) -> haul_disk::Result<bool> {
     }
 }
 
-/// Fetches the file of a big object, unless it does not exist. Returns its length.
+/// Fetches a big object's file, unless it does not exist. Returns its length.
 ///
 /// # Durability
 /// The file is durable and complete if its name exists.

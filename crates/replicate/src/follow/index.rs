@@ -1,4 +1,4 @@
-//! The files of the checkpoint of a store, in the directory that follows the copy.
+//! A store checkpoint's files, in the directory that follows the copy.
 
 use haul_disk::{Disk, Open, read_full};
 
@@ -8,18 +8,18 @@ use crate::manifest::{IndexFile, Manifest};
 use crate::names::{self, INDEX_FILES};
 use crate::remote::Remote;
 
-/// The files of the checkpoint that the directory has.
+/// The checkpoint files that the directory has.
 #[derive(Debug, Default)]
 pub(super) struct IndexFiles {
     local: Vec<IndexFile>,
 }
 
 impl IndexFiles {
-    /// Fetches the files of the manifest that the directory lacks, and removes others. Returns the
+    /// Fetches the manifest's files that the directory lacks, and removes others. Returns the
     /// number of bytes fetched.
     ///
     /// # Durability
-    /// They are durable when this returns.
+    /// The files are durable when this returns.
     pub(super) fn advance(
         &mut self,
         remote: &Remote,
@@ -51,7 +51,7 @@ impl IndexFiles {
     }
 }
 
-/// Returns the checksum of a local file; `None` if it does not exist.
+/// Returns a local file's checksum; `None` if it does not exist.
 fn checksum(disk: &dyn Disk, name: &str) -> Result<Option<u32>> {
     let file = match disk.open(name, Open { read_only: true, ..Open::default() }) {
         Err(error) if error.is_not_found() => return Ok(None),

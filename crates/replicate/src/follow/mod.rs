@@ -1,4 +1,4 @@
-//! Brings a directory to the state of a manifest, and fetches only what it lacks.
+//! Brings a directory to a manifest's state, and fetches only what it lacks.
 //!
 //! A restoration does this once, a standby again for each manifest.
 
@@ -27,29 +27,29 @@ use crate::remote::Remote;
 pub(crate) use fetch::remove_unfinished;
 pub(crate) use files::{exists, fetch_file};
 
-/// The directories of a store beside that of the volumes.
+/// A store's directories, except the volume directory.
 const DIRECTORIES: [&str; 2] = [BIG_FILES, INDEX_FILES];
 
 /// The file that makes a directory a store.
 pub(crate) const MARKER: &str = "STORE";
 
-/// A directory that is brought to the state of a copy.
+/// A directory that is brought to a copy's state.
 #[derive(Debug)]
 pub(crate) struct Follower {
     remote: Remote,
     disk: Arc<dyn Disk>,
     segments: BTreeMap<u32, LocalSegment>,
     index: IndexFiles,
-    /// The files of big objects; `None` if they are fetched when the index is known.
+    /// The big-object files; `None` if they are fetched when the index is known.
     files: Option<BigFiles>,
-    /// The generation and the end of the manifest that the directory has.
+    /// The generation and the log end in the manifest that the directory has.
     applied: (u64, Lsn),
     fetched_bytes: u64,
 }
 
 impl Follower {
-    /// Returns a follower that continues the work of earlier processes in the root of a disk.
-    /// `with_files` if it fetches the files of big objects when records refer to them.
+    /// Returns a follower that continues the work of earlier processes in a disk's root. With
+    /// `with_files`, it fetches big-object files when records refer to them.
     pub(crate) fn new(remote: &Remote, disk: &Arc<dyn Disk>, with_files: bool) -> Self {
         Self {
             remote: remote.clone(),
@@ -62,17 +62,16 @@ impl Follower {
         }
     }
 
-    /// Returns the number of bytes that were fetched.
     pub(crate) fn fetched_bytes(&self) -> u64 {
         self.fetched_bytes
     }
 
-    /// Brings the directory to the state of a manifest, except for the small files.
+    /// Brings the directory to a manifest's state, except for the small files.
     ///
     /// 1. Verifies that the manifest continues what the directory has.
-    /// 2. Removes segments that the manifest lacks, and fetches the chunks that the directory lacks.
-    ///    After a crash, local bytes are compared with the checksums of the chunks.
-    /// 3. Fetches the checkpoint of the index, and files of big objects.
+    /// 2. Removes segments that the manifest lacks, and fetches the chunks that the directory
+    ///    lacks. After a crash, local bytes are compared with the chunks' checksums.
+    /// 3. Fetches the index checkpoint and big-object files.
     ///
     /// # Errors
     /// [`Error::NotThisLog`] if the directory has another log or a newer one; [`Error::Damaged`]
@@ -107,7 +106,7 @@ impl Follower {
         if is_store {
             self.fetched_bytes += self.index.advance(&self.remote, manifest, &*self.disk)?;
         }
-        // Without records, listed files are of an owner that was lost before its first round.
+        // Without records, listed files belong to an owner that was lost before its first round.
         if let (Some(files), Some(records)) = (&mut self.files, records)
             && !manifest.segments.is_empty()
         {
@@ -116,11 +115,11 @@ impl Follower {
         Ok(())
     }
 
-    /// Writes the small files of a manifest, the marker of a store last. From here on the directory
-    /// can be opened.
+    /// Writes a manifest's small files, the store marker last. From here on the directory can be
+    /// opened.
     ///
     /// # Durability
-    /// They are durable when this returns.
+    /// The files are durable when this returns.
     pub(crate) fn finish(&self, manifest: &Manifest) -> Result<()> {
         write_small_files(&*self.disk, manifest)
     }
@@ -139,7 +138,7 @@ impl Follower {
         Err(Error::NotThisLog { what })
     }
 
-    /// Creates the directories, and returns that of the segments.
+    /// Creates the directories, and returns the segment directory.
     fn prepare(&self, manifest: &Manifest) -> Result<Arc<dyn Disk>> {
         let known = [(LOG, ""), (STORE, VOLUMES)];
         if !known.contains(&(&manifest.kind, &manifest.segment_dir)) {
@@ -175,15 +174,15 @@ impl Follower {
     }
 }
 
-/// Returns the number of the segment in a file of this name.
+/// Returns the number of the segment whose file has this name.
 fn segment_number(name: &str) -> Option<u32> {
     name.split('.').next()?.parse().ok().filter(|_| haul_append_log::is_segment_name(name))
 }
 
-/// Writes the small files of a manifest, the marker of a store last.
+/// Writes a manifest's small files, the store marker last.
 ///
 /// # Durability
-/// They are durable when this returns.
+/// The files are durable when this returns.
 pub(crate) fn write_small_files(disk: &dyn Disk, manifest: &Manifest) -> Result<()> {
     let (marker, others): (Vec<_>, Vec<_>) =
         manifest.small_files.iter().partition(|(name, _)| name == MARKER);
@@ -194,8 +193,8 @@ pub(crate) fn write_small_files(disk: &dyn Disk, manifest: &Manifest) -> Result<
     Ok(())
 }
 
-/// Brings a directory to the newest state of the copy, the manifest in `object`, or to a part of it.
-/// An object that disappears because the manifest was replaced meanwhile is no error.
+/// Brings a directory to the copy's newest state, the manifest in `object`, or to a part of it. An
+/// object that disappears because the manifest was replaced meanwhile is no error.
 pub(crate) fn follow_once(
     follower: &mut Follower,
     object: &mut ManifestObject,

@@ -1,4 +1,4 @@
-//! The local file of a segment of the copy.
+//! A copied segment's local file.
 
 use bytes::Bytes;
 use haul_append_log::RebuiltSegment;
@@ -10,7 +10,7 @@ use crate::manifest::{Chunk, SegmentCopy};
 use crate::names;
 use crate::remote::Remote;
 
-/// A segment of the copy in a local file.
+/// A copied segment in a local file.
 #[derive(Debug, Default)]
 pub(super) struct LocalSegment {
     /// The file, until the segment is complete.
@@ -19,7 +19,7 @@ pub(super) struct LocalSegment {
     is_verified: bool,
     /// The chunks that the file has.
     chunks: Vec<Chunk>,
-    /// The end of the bytes that the file has.
+    /// The offset at which the file's bytes end.
     end: u32,
     fetched_bytes: u64,
 }
@@ -30,8 +30,8 @@ impl LocalSegment {
         std::mem::take(&mut self.fetched_bytes)
     }
 
-    /// Brings the file to the state of the copy, which ends with `tail`. Passes the records that are
-    /// new to `each`.
+    /// Brings the file to the copy's state, which ends with `tail`. Passes the new records to
+    /// `each`.
     ///
     /// # Durability
     /// The content is durable when this returns, the name of a new file after [`Disk::sync_dir`].
@@ -55,7 +55,7 @@ impl LocalSegment {
             if self.chunks.contains(chunk) {
                 continue;
             }
-            // The chunks of a complete segment are replaced by one with the same bytes.
+            // A complete segment's chunks are replaced by one with the same bytes.
             let is_local = chunk.to <= self.end;
             let may_be_local = is_local || is_existing && !self.is_verified;
             if !may_be_local || checksum(&file, chunk)? != chunk.checksum {
@@ -102,7 +102,7 @@ fn open(dir: &dyn Disk, copy: &SegmentCopy) -> Result<(RebuiltSegment, bool)> {
     }
 }
 
-/// Writes bytes of the copy after their records were verified.
+/// Writes bytes from the copy after their records were verified.
 fn append(
     file: &RebuiltSegment,
     (remote, copy): (&Remote, &SegmentCopy),

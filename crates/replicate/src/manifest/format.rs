@@ -13,7 +13,6 @@ const VERSION: u64 = 1;
 /// The offset at which the checksummed bytes begin.
 const BODY_AT: usize = 12;
 
-/// Encodes a manifest.
 pub(crate) fn encode(manifest: &Manifest) -> Vec<u8> {
     let mut out = Writer(Vec::with_capacity(1024 + manifest.tail.len()));
     out.0.extend_from_slice(&MAGIC);
@@ -112,7 +111,7 @@ fn body(input: &mut Reader<'_>) -> Option<Manifest> {
     })
 }
 
-/// `true` if the segments are in order, and the chunks of each are adjacent and begin at 0. Only
+/// `true` if the segments are in order, and each segment's chunks are adjacent and begin at 0. Only
 /// the last segment may be incomplete or continue in the tail. The kept states are in order.
 fn is_consistent(manifest: &Manifest) -> bool {
     let adjacent = |chunks: &[Chunk]| {

@@ -1,26 +1,24 @@
-//! The states of the copy that are kept, besides the newest one.
+//! The copy's kept states, besides the newest one.
 
 use super::Manifest;
 
 /// A manifest that is kept under another name after it was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HistoryEntry {
-    /// Its time, in milliseconds since 1970, by the clock of its writer.
+    /// When it was written, in milliseconds since 1970, by its writer's clock.
     pub(crate) written_ms: u64,
-    /// Its generation.
     pub(crate) generation: u64,
-    /// The epoch of its writer.
+    /// Its writer's epoch.
     pub(crate) epoch: u64,
 }
 
 impl HistoryEntry {
-    /// Returns the entry for a manifest.
     pub(crate) fn of(manifest: &Manifest) -> Self {
         let Manifest { written_ms, generation, epoch, .. } = *manifest;
         Self { written_ms, generation, epoch }
     }
 
-    /// `true` if this entry is of an earlier manifest with another state.
+    /// `true` if this entry stands for an earlier manifest with another state.
     pub(crate) fn precedes(&self, other: &Self) -> bool {
         self.generation < other.generation
             && (self.written_ms, self.epoch) != (other.written_ms, other.epoch)

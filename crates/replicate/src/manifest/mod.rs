@@ -1,5 +1,5 @@
-//! The manifest: the only object of a copy that is replaced. It lists everything that belongs to
-//! the copy, and names the process that may change it.
+//! The manifest: the copy's only object that is replaced. It lists everything that belongs to the
+//! copy, and names the process that may change it.
 
 mod format;
 mod history;
@@ -14,58 +14,56 @@ pub(crate) use history::HistoryEntry;
 
 use crate::lease::Version;
 
-/// The bytes of a segment header that the manifest keeps, from which its header page is rebuilt.
+/// The number of bytes that the manifest keeps from a segment header, from which the header page is
+/// rebuilt.
 pub(crate) const HEADER_BYTES: usize = 48;
 
-/// The length of the header page of a segment.
+/// The segment header page's length, in bytes.
 pub(crate) const HEADER_PAGE_BYTES: u32 = 4096;
 
-/// The kind of the copy of a plain log.
+/// The kind of a plain log's copy.
 pub(crate) const LOG: &str = "log";
 
-/// The kind of the copy of a file store.
+/// The kind of a file store's copy.
 pub(crate) const STORE: &str = "file store";
 
-/// The state of a copy.
+/// A copy's state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Manifest {
-    /// The number of times that the manifest was replaced.
+    /// How many times the manifest was replaced.
     pub(crate) generation: u64,
-    /// The number of times that a process took over the copy.
+    /// How many times a process took over the copy.
     pub(crate) epoch: u64,
-    /// A random number of the process that owns the copy.
+    /// A random number that identifies the process that owns the copy.
     pub(crate) session: u128,
-    /// The time of this manifest, in milliseconds since 1970, by the clock of its writer.
+    /// When this manifest was written, in milliseconds since 1970, by its writer's clock.
     pub(crate) written_ms: u64,
-    /// The kind of the log: "log" or "file store".
+    /// The log's kind: "log" or "file store".
     pub(crate) kind: String,
-    /// The directory of the segments, relative to that of the log or store: "" or "volumes".
+    /// The segment directory, relative to the log's or store's directory: "" or "volumes".
     pub(crate) segment_dir: String,
-    /// The segments, in ascending order of their numbers.
+    /// The segments, by ascending number.
     pub(crate) segments: Vec<SegmentCopy>,
-    /// The last bytes of the last segment, which are in no chunk yet.
+    /// The last segment's newest bytes, which are in no chunk yet.
     pub(crate) tail: Vec<u8>,
     /// Small files beside the log: name and content.
     pub(crate) small_files: Vec<(String, Vec<u8>)>,
-    /// The place of the checkpoint that `index` holds; 0 if there is none.
+    /// The checkpoint that `index` holds, as its place in the log; 0 if there is none.
     pub(crate) checkpoint: Lsn,
-    /// The files of a checkpoint.
+    /// The checkpoint's files.
     pub(crate) index: Vec<IndexFile>,
     /// The time within which the owner replaces this manifest again, in milliseconds; 0 if it makes
     /// no such promise.
     pub(crate) lease_ms: u64,
-    /// The earlier states that are kept, in ascending order of their generations.
+    /// The kept earlier states, by ascending generation.
     pub(crate) history: Vec<HistoryEntry>,
 }
 
-/// A segment of the copy.
+/// A copied segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SegmentCopy {
-    /// The segment number.
     pub(crate) number: u32,
-    /// The nonce of the segment.
     pub(crate) nonce: u64,
-    /// The header of the segment.
     pub(crate) header: [u8; HEADER_BYTES],
     /// `true` if no further records follow in this segment.
     pub(crate) is_complete: bool,
@@ -73,34 +71,34 @@ pub(crate) struct SegmentCopy {
     pub(crate) chunks: Vec<Chunk>,
 }
 
-/// An object with a range of the bytes of a segment.
+/// An object with a range of a segment's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chunk {
-    /// The offset in the segment at which the range begins.
+    /// The segment offset at which the range begins.
     pub(crate) from: u32,
-    /// The offset at which the range ends.
+    /// The segment offset at which the range ends.
     pub(crate) to: u32,
-    /// The epoch of the writer.
+    /// The writer's epoch.
     pub(crate) epoch: u64,
-    /// The CRC-32C of the bytes.
+    /// The CRC-32C over the bytes.
     pub(crate) checksum: u32,
 }
 
-/// An object with a file of the index.
+/// An object with an index file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexFile {
-    /// The name of the file, relative to the directory of the store.
+    /// The file's name, relative to the store's directory.
     pub(crate) name: String,
     /// The length in bytes.
     pub(crate) bytes: u64,
-    /// The epoch of the writer.
+    /// The writer's epoch.
     pub(crate) epoch: u64,
-    /// The CRC-32C of the bytes.
+    /// The CRC-32C over the bytes.
     pub(crate) checksum: u32,
 }
 
 impl SegmentCopy {
-    /// Returns the end of the chunks.
+    /// Returns the offset at which the chunks end.
     pub(crate) fn chunks_end(&self) -> u32 {
         self.chunks.last().map_or(0, |chunk| chunk.to)
     }
@@ -110,7 +108,6 @@ impl SegmentCopy {
         self.is_complete && self.chunks.len() == 1
     }
 
-    /// Returns the header page of the segment.
     pub(crate) fn header_page(&self) -> Vec<u8> {
         let mut page = self.header.to_vec();
         page.resize(HEADER_PAGE_BYTES as usize, 0);
@@ -119,7 +116,7 @@ impl SegmentCopy {
 }
 
 impl Manifest {
-    /// Returns the version of this manifest, with the lease of its owner.
+    /// Returns this manifest's version, with its owner's lease.
     pub(crate) fn version(&self) -> Version {
         let lease = (self.lease_ms > 0).then(|| Duration::from_millis(self.lease_ms));
         Version { generation: self.generation, session: self.session, lease }
@@ -133,8 +130,8 @@ impl Manifest {
         Lsn::new(last.number, last.chunks_end().saturating_add(tail))
     }
 
-    /// `true` if opening the store reads a segment: it has records after the checkpoint, or it is the
-    /// last one.
+    /// `true` if opening the store reads a segment: it has records after the checkpoint, or it is
+    /// the last one.
     pub(crate) fn is_recent(&self, segment: &SegmentCopy) -> bool {
         let is_last = self.segments.last().is_some_and(|last| last.number == segment.number);
         is_last || !segment.is_complete || segment.number >= self.checkpoint.segment()

@@ -18,9 +18,9 @@ pub(crate) struct ManifestObject {
     remote: Remote,
     current: Manifest,
     version: Option<UpdateVersion>,
-    /// The lease of this process, which each replacement renews.
+    /// This process's lease, which each replacement renews.
     lease: Option<Arc<Lease>>,
-    /// The time before the first replacement since the last one that was answered.
+    /// The time before the first request since the last answered one.
     unanswered_since: Option<Duration>,
 }
 
@@ -71,16 +71,16 @@ impl ManifestObject {
     }
 
     /// Replaces the manifest by `next`, whose generation and time this sets, if no other process
-    /// has replaced it. Calls with the same session must be of the same process.
+    /// has replaced it. Only one process may make calls with the same session.
     ///
     /// 1. Stores `next` on the condition that the object has the known version.
-    /// 2. After a conflict, loads the object. With the session of `next` it is of an earlier call
-    ///    whose answer was lost: it becomes the current one, and step 1 is repeated. With the
-    ///    session and generation of the current manifest it is unchanged, and step 1 is repeated.
-    ///    Otherwise another process took over.
+    /// 2. After a conflict, loads the object. If it has the session of `next`, an earlier call
+    ///    whose answer was lost stored it: it becomes the current manifest, and step 1 is repeated.
+    ///    If it has the current manifest's session and generation, it is unchanged, and step 1 is
+    ///    repeated. Otherwise another process took over.
     ///
     /// The lease is renewed from the time before the request that stored the manifest. If it is
-    /// unknown which one did, it is the first one that was not answered.
+    /// unknown which request stored it, the first unanswered one counts.
     ///
     /// # Errors
     /// [`Error::Fenced`] if another process took over; [`Error::Remote`] if it is unknown whether
@@ -89,8 +89,8 @@ impl ManifestObject {
         self.replace_unless(next, |found, next| found == next)
     }
 
-    /// Replaces the manifest like [`Self::replace`], unless an earlier call stored one that suffices
-    /// in its place.
+    /// Replaces the manifest like [`Self::replace`], unless an earlier call stored one that
+    /// suffices in its place.
     fn replace_unless(
         &mut self,
         mut next: Manifest,
@@ -114,7 +114,7 @@ impl ManifestObject {
                 return Err(Error::Fenced { what: "the manifest was removed".to_owned() });
             };
             if found == self.current {
-                // Nothing was stored: the version has changed, or the conflict is none.
+                // Nothing was stored: either the version has changed, or there was no conflict.
                 if self.version.as_ref() == Some(&version) {
                     return Err(self.remote.refused("replace", names::MANIFEST));
                 }
@@ -131,7 +131,7 @@ impl ManifestObject {
         }
     }
 
-    /// Replaces the manifest by one with the same content, which renews the lease. An earlier
+    /// Replaces the manifest by a copy with the same content, which renews the lease. An earlier
     /// replacement whose answer was lost renews it, too, and is not undone.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl ManifestObject {
         self.replace_unless(same, |_, _| true)
     }
 
-    /// Records that a request after the time `start` stored `manifest`.
+    /// Records that a request sent after the time `start` stored `manifest`.
     fn confirm(&mut self, manifest: Manifest, version: UpdateVersion, start: Duration) {
         (self.current, self.version) = (manifest, Some(version));
         self.unanswered_since = None;
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::lease::Clock;
 
-    /// A clock that each reading advances by a second.
+    /// A clock that advances by a second with each reading.
     #[derive(Debug, Default)]
     struct Ticks(AtomicU64);
 
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// If only one of two equal requests can have stored the manifest, it may be the first one, from
+    /// If either of two equal requests may have stored the manifest, it may be the first one, from
     /// whose time a standby counts.
     #[test]
     fn lease_counts_from_the_first_request_that_was_not_answered() {
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(lease.remaining(), Duration::from_secs(8));
     }
 
-    /// A renewal that stored the manifest before it again would shorten the copy.
+    /// A renewal must not store the earlier manifest again: that would shorten the copy.
     #[test]
     fn renewal_keeps_a_replacement_whose_answer_was_lost() {
         let remote = Remote::new(Arc::new(InMemory::new()), "copy").unwrap();

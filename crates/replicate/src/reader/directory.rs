@@ -1,4 +1,4 @@
-//! The directory of a reader, and the directories in it.
+//! A reader's directory, and the directories in it.
 
 use haul_disk::{Disk, LOCK_NAME, Lock, Locked, this_process};
 
@@ -10,13 +10,12 @@ use crate::tier::lazy_cache::CACHE;
 /// The directory that follows the copy.
 pub(super) const FOLLOWED: &str = "followed";
 
-/// The beginning of the names of states.
+/// The beginning of each state's name.
 const STATE: &str = "state-";
 
-/// The directories of a state, and of the directory that follows the copy.
+/// The directories in a state, and in the directory that follows the copy.
 const DIRECTORIES: [&str; 4] = [VOLUMES, BIG_FILES, INDEX_FILES, INCOMPLETE];
 
-/// Locks the directory of a reader.
 pub(super) fn lock(root: &dyn Disk) -> Result<Lock> {
     let dir = root.root().display();
     let lock = match root.lock("", &this_process())? {
@@ -41,7 +40,7 @@ fn is_state(name: &str) -> bool {
     name.strip_prefix(STATE).is_some_and(|number| number.parse::<usize>().is_ok())
 }
 
-/// Removes the files of all states.
+/// Removes all states' files.
 pub(super) fn remove_states(root: &dyn Disk) -> Result<()> {
     let names = root.list("")?;
     names.iter().filter(|name| is_state(name)).try_for_each(|name| clear(root, name))

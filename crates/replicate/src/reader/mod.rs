@@ -1,4 +1,4 @@
-//! A directory in which the states of a copy are opened one after the other, for reading only.
+//! A directory in which a copy's states are opened one after the other, for reading only.
 //!
 //! ```text
 //! LOCK
@@ -33,7 +33,7 @@ use crate::tier::lazy_cache::LazyCache;
 use directory::FOLLOWED;
 use state::Stubs;
 
-/// Opens the states of the copy of a file store, which another process extends.
+/// Opens the states of a file store's copy, which another process extends.
 #[derive(Debug)]
 pub struct CopyReader {
     remote: Remote,
@@ -44,13 +44,13 @@ pub struct CopyReader {
     cache: Arc<LazyCache>,
     /// The manifest that was loaded last; `None` before the first one.
     object: Option<ManifestObject>,
-    /// `true` if there is no state of this manifest.
+    /// `true` if this manifest has no state yet.
     is_due: bool,
     progress: Arc<Progress>,
     _lock: Lock,
 }
 
-/// A state of a store in a directory of its own.
+/// A store's state in its own directory.
 #[derive(Debug)]
 pub struct CopyState {
     disk: Arc<TieredDisk>,
@@ -89,24 +89,24 @@ impl CopyReader {
         })
     }
 
-    /// Returns the progress, for [`haul_file_store::Options::replication`]: its status has the end
-    /// of the newest state, and the time for which there has been a newer one.
+    /// Returns the progress, for [`haul_file_store::Options::replication`]: its status has the
+    /// newest state's end, and the time for which there has been a newer one.
     #[must_use]
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
     }
 
-    /// Opens the newest state of the copy by `open`, unless the previous call did. `open` opens the
-    /// store on the disk, with [`haul_file_store::Options::is_read_only`]. The names of `in_use` are
-    /// those of states that still exist.
+    /// Opens the copy's newest state by `open`, unless the previous call did. `open` opens the
+    /// store on the disk, with [`haul_file_store::Options::is_read_only`]. `in_use` names the
+    /// states that still exist.
     ///
     /// 1. Loads the manifest, with one request if it was not replaced.
     /// 2. Fetches what opening the store reads, and the directory lacks.
-    /// 3. Creates the directory of the state. After a crash the next [`Self::open`] empties it.
+    /// 3. Creates the state's directory. After a crash the next [`Self::open`] empties it.
     ///
     /// # Errors
-    /// [`Error::NoCopy`], [`Error::NotThisLog`] if the copy is of another log than before,
-    /// [`Error::Damaged`], [`Error::Remote`], [`Error::Disk`], and the error of `open` as
+    /// [`Error::NoCopy`], [`Error::NotThisLog`] if the copy belongs to another log than before,
+    /// [`Error::Damaged`], [`Error::Remote`], [`Error::Disk`], and the error from `open` as
     /// [`Error::Store`]. A later call tries again.
     ///
     /// # Durability
@@ -132,7 +132,7 @@ impl CopyReader {
         next
     }
 
-    /// Creates the directory of the newest state. Also returns the end of its log.
+    /// Creates the newest state's directory. Also returns the end of its log.
     fn next_state(&mut self, in_use: &[&str]) -> Result<Option<(CopyState, Lsn)>> {
         let is_first = self.object.is_none();
         match &mut self.object {
@@ -183,13 +183,13 @@ impl CopyState {
         Arc::strong_count(&self.disk) == 1
     }
 
-    /// Returns the name of the directory.
+    /// Returns the directory's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Removes the files of the state, which must be unused.
+    /// Removes the state's files. The state must be unused.
     ///
     /// # Errors
     /// A failed system call: the directory is emptied when its name is used again.

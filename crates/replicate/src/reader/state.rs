@@ -1,4 +1,4 @@
-//! Creates the directory of a state from the one that follows the copy.
+//! Creates a state's directory from the directory that follows the copy.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,15 +16,15 @@ use crate::tier::stub;
 
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
 
-/// The bytes that are copied at a time.
+/// The number of bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
-/// The stubs in the directory that follows the copy, by the number and nonce of their segments.
+/// The stubs in the directory that follows the copy, by their segments' number and nonce.
 #[derive(Debug, Default)]
 pub(super) struct Stubs(HashMap<u32, u64>);
 
 impl Stubs {
-    /// Removes the stubs of an earlier process.
+    /// Removes the stubs that an earlier process left.
     pub(super) fn remove_all(followed: &dyn Disk) -> Result<Self> {
         let names = match followed.list(VOLUMES) {
             Err(error) if error.is_not_found() => Vec::new(),
@@ -36,7 +36,7 @@ impl Stubs {
         Ok(Self::default())
     }
 
-    /// Creates the missing stubs of a manifest, and removes those of other segments.
+    /// Creates a manifest's missing stubs, and removes other segments' stubs.
     fn update(&mut self, volumes: &dyn Disk, manifest: &Manifest) -> Result<()> {
         let segments = manifest.segments.iter().filter(|segment| !manifest.is_recent(segment));
         let wanted: HashMap<u32, &SegmentCopy> =
@@ -57,10 +57,10 @@ impl Stubs {
     }
 }
 
-/// Makes the empty directory `state` a store in the state of a manifest, which `followed` has.
+/// Makes the empty directory `state` a store in a manifest's state, which `followed` has.
 ///
-/// Complete segments, stubs and files of the index do not change: a link of each suffices. Opening
-/// the store changes its last segment, which is copied.
+/// Complete segments, stubs and index files do not change: a link to each suffices. Opening the
+/// store changes its last segment, which is copied.
 pub(super) fn create(
     followed: &Arc<dyn Disk>,
     state: &Arc<dyn Disk>,
@@ -105,7 +105,7 @@ fn link(from: &dyn Disk, to: &dyn Disk, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Copies the records of a segment. The log ends at `end`.
+/// Copies a segment's records. The log ends at `end`.
 fn copy_segment(from: &dyn Disk, to: &dyn Disk, segment: &SegmentCopy, end: Lsn) -> Result<()> {
     let header = segment.header_page();
     let missing = || Error::Invalid(format!("segment {} was not fetched", segment.number));

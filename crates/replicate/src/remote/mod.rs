@@ -1,4 +1,4 @@
-//! The remote object store: blocking calls with retries, on a runtime of their own.
+//! The remote object store: blocking calls with retries, on their own runtime.
 
 mod upload;
 
@@ -25,7 +25,7 @@ use crate::provider;
 #[derive(Clone)]
 pub struct Remote {
     inner: Arc<Inner>,
-    /// The time after which a request of this handle fails.
+    /// The time after which this handle's requests fail.
     timeout: Option<Duration>,
 }
 
@@ -39,18 +39,18 @@ struct Inner {
     received_bytes: AtomicU64,
 }
 
-/// The result of a conditional read.
+/// A conditional read's result.
 #[derive(Debug)]
 pub(crate) enum Fetched {
     /// The object still has the known version.
     Unchanged,
     /// The object does not exist.
     Missing,
-    /// The bytes and the version of the object.
+    /// The object's bytes and version.
     Object(Bytes, UpdateVersion),
 }
 
-/// The result of a conditional put.
+/// A conditional put's result.
 #[derive(Debug)]
 pub(crate) enum Replaced {
     /// The object was stored, and has this version.
@@ -61,10 +61,10 @@ pub(crate) enum Replaced {
 
 impl Remote {
     /// Opens the remote store at a URL such as `s3://bucket/prefix`, `gs://bucket/prefix` or
-    /// `az://container/prefix`. The options have the names of the crate `object_store`, for example
-    /// `aws_endpoint` and `aws_access_key_id`. Makes no request.
+    /// `az://container/prefix`. The options have the names that the crate `object_store` uses, for
+    /// example `aws_endpoint` and `aws_access_key_id`. Makes no request.
     ///
-    /// Sets the default TLS provider of the process, unless it has one.
+    /// Sets the process's default TLS provider, unless it has one.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the URL or an option is invalid.
@@ -78,7 +78,7 @@ impl Remote {
         Self::with_store(store, prefix)
     }
 
-    /// Returns the objects below `prefix` of any object store, such as one in memory.
+    /// Returns the objects below `prefix` in any object store, such as one in memory.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the prefix is invalid or no thread can be started.
@@ -111,26 +111,26 @@ impl Remote {
         Self { inner: Arc::clone(&self.inner), timeout: Some(timeout) }
     }
 
-    /// Returns the number of requests made so far. A part of an upload and a retry by this crate
+    /// Returns how many requests were made so far. A part of an upload and a retry by this crate
     /// are requests, a retry within the HTTP client is not.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.inner.requests.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of bytes of objects sent so far.
+    /// Returns how many object bytes were sent so far.
     #[must_use]
     pub fn sent_bytes(&self) -> u64 {
         self.inner.sent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of bytes of objects received so far, without manifests.
+    /// Returns how many object bytes were received so far, without manifests.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
         self.inner.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the full name of an object, for messages.
+    /// Returns an object's full name, for messages.
     pub(crate) fn full_name(&self, name: &str) -> String {
         self.path(name).to_string()
     }
@@ -165,7 +165,7 @@ impl Remote {
         result.map_err(|source| self.failed(what, name, source))
     }
 
-    /// Returns the error of a conditional request that was refused although its condition held.
+    /// Returns the error for a conditional request that was rejected although its condition held.
     pub(crate) fn refused(&self, what: &'static str, name: &str) -> Error {
         let source = "it reported a conflict, and the object is unchanged".into();
         self.failed(what, name, StoreError::Generic { store: "remote", source })
@@ -180,7 +180,7 @@ impl Remote {
         self.inner.sent_bytes.fetch_add(sent_bytes as u64, Ordering::Relaxed);
     }
 
-    /// Returns the bytes and the version of an object; `None` if it does not exist.
+    /// Returns an object's bytes and version; `None` if it does not exist.
     pub(crate) fn get(&self, name: &str) -> Result<Option<(Bytes, UpdateVersion)>> {
         Ok(match self.get_unless(name, None)? {
             Fetched::Object(bytes, version) => Some((bytes, version)),
@@ -224,8 +224,8 @@ impl Remote {
         Ok(found)
     }
 
-    /// Reads an object in pieces, and passes each with its offset to `each`. Returns the length of
-    /// the object; `None` if it does not exist.
+    /// Reads an object in pieces, and passes each with its offset to `each`. Returns the object's
+    /// length; `None` if it does not exist.
     pub(crate) fn get_pieces(
         &self,
         name: &str,
@@ -274,7 +274,7 @@ impl Remote {
         self.request("replace", name, put)
     }
 
-    /// Returns the length of an object; `None` if it does not exist.
+    /// Returns an object's length; `None` if it does not exist.
     pub(crate) fn length(&self, name: &str) -> Result<Option<u64>> {
         let path = self.path(name);
         let head = async {
@@ -300,7 +300,7 @@ impl Remote {
         self.request("list", folder, names)
     }
 
-    /// Deletes objects. One that does not exist is no error.
+    /// Deletes objects. A missing object is no error.
     pub(crate) fn delete_all(&self, names: &[String]) -> Result<()> {
         if names.is_empty() {
             return Ok(());

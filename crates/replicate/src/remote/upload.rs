@@ -1,4 +1,4 @@
-//! Uploads of objects, long ones in parts.
+//! Uploads objects, long ones in parts.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -7,14 +7,14 @@ use object_store::{ObjectStoreExt, PutPayload, WriteMultipart};
 use super::Remote;
 use crate::error::{Error, Result};
 
-/// The number of requests in flight of one call that makes many.
+/// How many requests a call that makes many has in flight.
 const CONCURRENT_REQUESTS: usize = 4;
 
-/// The length of each part of a multipart upload, in bytes.
+/// The length of each part in a multipart upload, in bytes.
 const PART_BYTES: usize = 8 << 20;
 
 /// The maximum length of an object that is stored with one request. A longer one, such as a chunk
-/// with a long record, could take longer than the timeout of a request.
+/// with a long record, could take longer than the request timeout.
 const SINGLE_PUT_BYTES_MAX: usize = 4 * PART_BYTES;
 
 impl Remote {

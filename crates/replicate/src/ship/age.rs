@@ -1,4 +1,4 @@
-//! The age of the states that are kept.
+//! The kept states' age.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -23,7 +23,7 @@ impl HistoryAge {
     }
 }
 
-/// Returns the time of the wall clock, in milliseconds since 1970.
+/// Returns the wall clock's time, in milliseconds since 1970.
 pub(super) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

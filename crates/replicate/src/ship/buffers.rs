@@ -1,4 +1,4 @@
-//! A pool of buffers for chunks. Memory that is used for the first time costs a page fault for each
+//! A pool of chunk buffers. Memory that is used for the first time costs a page fault for each
 //! page, which takes longer than to copy a page into it.
 
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// The greatest number of unused buffers.
+/// How many unused buffers the pool keeps at most.
 const UNUSED_MAX: usize = 6;
 
-/// The space for the end of the record that makes a chunk complete.
+/// The space for the end of the record that makes a chunk complete, in bytes.
 const RECORD_BYTES: usize = 256 << 10;
 
 /// A pool of buffers. Clones share it.
@@ -37,7 +37,7 @@ impl Buffers {
         unused.unwrap_or_else(|| Vec::with_capacity(self.chunk_bytes + RECORD_BYTES))
     }
 
-    /// Returns a buffer to the pool. One that became longer for a long record is freed.
+    /// Returns a buffer to the pool. A buffer that grew for a long record is freed.
     pub(crate) fn put(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         let kept_bytes = self.chunk_bytes..=2 * (self.chunk_bytes + RECORD_BYTES);
@@ -47,12 +47,12 @@ impl Buffers {
         }
     }
 
-    /// Returns the bytes of a buffer, which returns to the pool once they are not needed any more.
+    /// Returns a buffer's bytes. The buffer returns to the pool once they are not needed any more.
     pub(crate) fn freeze(&self, bytes: Vec<u8>) -> Bytes {
         Bytes::from_owner(Pooled { bytes, pool: self.clone() })
     }
 
-    /// Frees the unused buffers but one.
+    /// Frees all unused buffers but one.
     pub(crate) fn shrink(&self) {
         self.unused.lock().truncate(1);
     }

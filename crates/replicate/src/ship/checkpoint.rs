@@ -1,4 +1,4 @@
-//! Ships the checkpoint of the index.
+//! Ships the index checkpoint.
 
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ impl<S: Source> Shipper<S> {
                 index.push(known.clone());
                 continue;
             }
-            // The checksum is a part of the name, so that the catalogs have different names.
+            // The checksum is part of the name, so that the catalogs have different names.
             let checksum = checksum_of(&*file, bytes)?;
             let stored = IndexFile { name, bytes, epoch: self.draft.epoch, checksum };
             upload(&self.remote, &names::index_file(&stored), &*file, bytes)?;

@@ -1,4 +1,4 @@
-//! Claims the copy for a log: verifies that the copy is of this log, and becomes its owner.
+//! Claims the copy for a log: verifies that the copy belongs to this log, and becomes its owner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,17 +21,17 @@ use crate::source::Source;
 impl<S: Source> Shipper<S> {
     /// Becomes the owner of the copy, or creates an empty one.
     ///
-    /// 1. Loads the manifest, and verifies that its session is one of this directory and that the
+    /// 1. Loads the manifest, and verifies that its session belongs to this directory and that the
     ///    log contains everything that it lists. If the directory was restored, its former owner
     ///    must not have extended the copy since.
-    /// 2. Stores a session in the directory, beside that of the manifest. After a crash, the
+    /// 2. Stores a session in the directory, beside the manifest's session. After a crash, the
     ///    directory recognizes the manifest before and after step 3.
-    /// 3. Replaces the manifest by one with this session. From here on, no other process with
-    ///    another session can replace it without fencing this one, and a process that owned the
-    ///    copy before finds that it is fenced.
+    /// 3. Replaces the manifest by a manifest with this session. From here on, no other process
+    ///    with another session can replace it without fencing this one, and a process that owned
+    ///    the copy before finds that it is fenced.
     ///
-    /// If the directory was restored from the copy, this waits until the lease of its owner has run
-    /// out. Meanwhile `progress` refuses to acknowledge.
+    /// If the directory was restored from the copy, this waits until its owner's lease has run out.
+    /// Meanwhile `progress` refuses to acknowledge.
     pub(super) fn claim_and_wait(
         source: Arc<S>,
         remote: &Remote,
@@ -47,7 +47,7 @@ impl<S: Source> Shipper<S> {
         Ok(shipper)
     }
 
-    /// Stores that the lease of the earlier owner has run out.
+    /// Stores that the earlier owner's lease has run out.
     pub(crate) fn note_waited(&self) -> Result<()> {
         let disk = self.source.disk();
         match Sessions::load(disk)? {
@@ -68,7 +68,7 @@ impl<S: Source> Shipper<S> {
     ) -> Result<(Self, Duration)> {
         loop {
             let claimed = Self::try_claim(Arc::clone(&source), remote, options.clone(), progress);
-            // A request of an earlier process may have been executed during the claim.
+            // An earlier process's request may have been executed during the claim.
             let is_repeated =
                 matches!(claimed, Err(Error::Fenced { .. })) && is_own(source.disk(), remote)?;
             if !is_repeated {
@@ -152,7 +152,7 @@ pub(crate) fn take_over(
     OwnedManifest::new(object, lease.cloned(), on_error)
 }
 
-/// `true` if the manifest has a session of this directory.
+/// `true` if the manifest's session belongs to this directory.
 fn is_own(disk: &dyn Disk, remote: &Remote) -> Result<bool> {
     let (sessions, object) = (Sessions::load(disk)?, ManifestObject::load(remote)?);
     let found = sessions.zip(object);
@@ -169,8 +169,8 @@ fn verify_owner(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()> {
 
 /// Verifies that the copy has the end that this directory may continue.
 ///
-/// The length of the log does not show this. Each opening of a restored log adds a record to it, and
-/// so do writes before the claim. It may be as long as the copy, but with other records.
+/// The log's length does not show this. Each opening of a restored log adds a record to it, and so
+/// do writes before the claim. It may be as long as the copy, but with other records.
 fn verify_copy_end(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()> {
     let (found, known) = (manifest.end(), sessions.and_then(|sessions| sessions.copy_end));
     match known {
@@ -182,7 +182,7 @@ fn verify_copy_end(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()
 }
 
 /// Stores the end of a log that does not continue the copy. The copy never has this end again, so
-/// that the directory is refused even if its log grows until it is as long as the copy.
+/// that the directory is rejected even if its log grows until it is as long as the copy.
 fn fix_copy_end(source: &impl Source, sessions: Option<Sessions>) -> Result<()> {
     match sessions.filter(|sessions| sessions.copy_end.is_none()) {
         Some(sessions) => {
@@ -202,13 +202,13 @@ fn verify_kind(manifest: &Manifest, source: &impl Source) -> Result<()> {
     })
 }
 
-/// Returns the end of the seal that begins at `seal`.
+/// Returns the LSN at which the seal that begins at `seal` ends.
 fn after_seal(seal: Lsn) -> Lsn {
     Lsn::new(seal.segment(), seal.offset().saturating_add(SEAL_BYTES))
 }
 
-/// Verifies that the log continues the copy: it has the last segment of the copy, or has removed it
-/// since, and ends at or after the end of the copy.
+/// Verifies that the log continues the copy: it has the copy's last segment, or has removed it
+/// since, and ends at or after the copy's end.
 fn verify_log(manifest: &Manifest, log: &Log) -> Result<()> {
     let Some(last) = manifest.segments.last() else { return Ok(()) };
     let (copied, synced) = (manifest.end(), log.synced());

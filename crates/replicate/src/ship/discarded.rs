@@ -6,7 +6,8 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(super) struct Discarded {
     pub(super) name: String,
-    /// The generation of the manifest that does not refer to it. Earlier ones may.
+    /// The manifest generation when the object was discarded, which does not refer to it. Earlier
+    /// generations may.
     pub(super) generation: u64,
     pub(super) since: Instant,
 }

@@ -1,7 +1,7 @@
 //! Deletes objects that do not belong to the copy any more.
 //!
-//! Lists of objects are used only here: an object that a list lacks is deleted later, and one that
-//! the manifest or a local file proves to be in use is never deleted.
+//! Lists of objects are used only here: an object that a list lacks is deleted later, and an object
+//! that the manifest or a local file proves to be in use is never deleted.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -13,13 +13,14 @@ use crate::ship::discarded::Discarded;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
-/// The time between two searches for files of big objects that were removed.
+/// The time between two searches for removed big-object files.
 const SEARCH_EVERY: Duration = Duration::from_secs(600);
 
 impl<S: Source> Shipper<S> {
-    /// Finds the chunks and index files, of which interrupted uploads of earlier processes may have
-    /// left some that no manifest refers to.
-    /// The caller owns the copy, so no other process uploads objects that will belong to it.
+    /// Adds all chunks, index files and kept manifests to the garbage, because earlier processes'
+    /// interrupted uploads may have left some that no manifest refers to. [`Self::delete_garbage`]
+    /// keeps the referenced ones. The caller owns the copy, so no other process uploads objects
+    /// that will belong to it.
     pub(crate) fn find_leftovers(&mut self) -> Result<()> {
         let is_own = |name: &String| {
             names::is_chunk(name) || names::is_index_file(name) || names::is_history(name)
@@ -33,8 +34,8 @@ impl<S: Source> Shipper<S> {
     }
 
     /// Returns the files in the remote store that no longer exist here, if a search is due. No
-    /// manifest with a later end of the log than the present one refers to them, because a file is
-    /// removed after the records that replaced its objects are durable.
+    /// manifest with a later log end than the present one refers to them, because a file is removed
+    /// after the records that replaced its objects are durable.
     pub(super) fn removed_files(&mut self) -> Result<Vec<String>> {
         if self.files_searched.is_some_and(|searched| searched.elapsed() < SEARCH_EVERY) {
             return Ok(Vec::new());
@@ -42,7 +43,8 @@ impl<S: Source> Shipper<S> {
         let used: HashSet<String> = self.source.files().into_iter().collect();
         let mut removed = Vec::new();
         for name in self.stored_files.all().filter(|name| !used.contains(*name)) {
-            // A record that was just shipped may not be applied to the index yet. Its file is local.
+            // A record that was just shipped may not be applied to the index yet. Its file is
+            // local.
             if self.source.open_file(name)?.is_none_or(|file| !file.is_local()) {
                 removed.push(name.to_owned());
             }
@@ -56,18 +58,18 @@ impl<S: Source> Shipper<S> {
         Ok(removed)
     }
 
-    /// Deletes files of big objects that [`Self::removed_files`] returned before the manifest was
+    /// Deletes big-object files that [`Self::removed_files`] returned before the manifest was
     /// replaced.
     pub(super) fn delete_files(&mut self, removed: &[String]) {
         self.garbage.extend(removed.iter().map(|name| names::file(name)));
         self.stored_files.remove(removed);
     }
 
-    /// Deletes objects that neither the stored manifest nor a state that is kept refers to. A
-    /// failure only leaves them.
+    /// Deletes objects that neither the stored manifest nor a kept state refers to. A failure only
+    /// leaves them.
     ///
-    /// An object that was discarded may be needed by each kept state before the present generation,
-    /// and by readers of these states. It is deleted when none of these is kept any more, and readers
+    /// A discarded object may be needed by each kept state before the present generation, and by
+    /// these states' readers. It is deleted when none of these states is kept any more, and readers
     /// had time to notice later ones.
     pub(super) fn delete_garbage(&mut self) {
         let current = self.object.current();

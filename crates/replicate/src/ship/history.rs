@@ -1,4 +1,4 @@
-//! Keeps states of the copy for some time, so that it can be restored as it was.
+//! Keeps the copy's states for some time, so that it can be restored as it was.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Replaces the chunks of a complete segment by one.
+//! Replaces a complete segment's chunks by one.
 
 use std::sync::Arc;
 
@@ -8,12 +8,11 @@ use crate::ship::merger::{MergeJobs, Merger};
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
-/// The number of chunks in a manifest, except one of each segment, above which segments with few
-/// chunks are merged, too. Each takes about 15 bytes of the manifest.
+/// The number of chunks in a manifest, not counting one per segment, above which segments with few
+/// chunks are merged, too. Each chunk takes about 15 bytes in the manifest.
 const CHUNKS_MAX: usize = 4096;
 
 impl<S: Source> Shipper<S> {
-    /// Starts the thread that merges.
     pub(super) fn start_merger(&mut self) {
         let jobs = self.create_merger();
         if self.merger.as_mut().is_none_or(|merger| merger.start(jobs).is_err()) {
@@ -30,7 +29,7 @@ impl<S: Source> Shipper<S> {
         jobs
     }
 
-    /// Replaces the chunks of the segments in the draft that were merged.
+    /// Replaces the chunks of the draft's segments that were merged.
     pub(super) fn apply_merges(&mut self) {
         while let Some((job, chunk)) = self.merger.as_mut().and_then(|merger| merger.take()) {
             let Some(chunk) = chunk else { continue };
@@ -45,7 +44,7 @@ impl<S: Source> Shipper<S> {
         }
     }
 
-    /// Requests the merge of a segment for which [`select`] says so.
+    /// Requests to merge a segment for which [`select`] says so.
     pub(super) fn request_merge(&mut self) {
         let (chunk_bytes, is_quiet) = (self.options.chunk_bytes, self.is_quiet);
         if let Some(merger) = &mut self.merger
@@ -58,10 +57,10 @@ impl<S: Source> Shipper<S> {
 
 /// Returns the segment to be merged next, if there is one.
 ///
-/// A merge sends all bytes of a segment a second time. It pays if the chunks are many and small: the
-/// oldest complete segment is selected whose chunks have less than half of `chunk_bytes` on average.
-/// Other segments are only merged if the manifest lists too many chunks, and while writers leave
-/// time for it.
+/// A merge sends all of a segment's bytes a second time. It pays if the chunks are many and small:
+/// the oldest complete segment is selected whose chunks have less than half of `chunk_bytes` on
+/// average. Other segments are only merged if the manifest lists too many chunks, and while writers
+/// leave time for it.
 fn select(segments: &[SegmentCopy], chunk_bytes: usize, is_quiet: bool) -> Option<&SegmentCopy> {
     let mut due = segments.iter().filter(|segment| segment.is_complete && !segment.is_merged());
     let has_small_chunks = |segment: &&SegmentCopy| {

@@ -1,4 +1,4 @@
-//! The thread that merges the chunks of complete segments: it uploads each segment as one object.
+//! The thread that merges complete segments' chunks: it uploads each segment as one object.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,7 +11,7 @@ use crate::remote::Remote;
 use crate::ship::buffers::Buffers;
 use crate::source::Source;
 
-/// The bytes that are read and sent at a time.
+/// The number of bytes read and sent at a time.
 const PIECE_BYTES: usize = 8 << 20;
 
 /// The thread that merges. Dropping it ends the thread after the current segment.
@@ -24,7 +24,7 @@ pub(crate) struct Merger {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The segments that are to be merged, and what is needed to merge them.
+/// The segments to merge, and what is needed to merge them.
 #[derive(Debug)]
 pub(crate) struct MergeJobs<S> {
     source: Arc<S>,
@@ -45,7 +45,7 @@ impl<S: Source> MergeJobs<S> {
 }
 
 impl Merger {
-    /// Returns a merger without a thread, and the jobs that a thread is to execute.
+    /// Returns a merger without a thread, and the jobs for a thread to execute.
     pub(super) fn new<S: Source>(
         source: Arc<S>,
         remote: Remote,
@@ -58,7 +58,6 @@ impl Merger {
         (merger, MergeJobs { source, remote, buffers, epoch, segments, merged: results })
     }
 
-    /// Starts the thread.
     pub(super) fn start<S: Source>(&mut self, jobs: MergeJobs<S>) -> std::io::Result<()> {
         let run = move || {
             while let Ok(segment) = jobs.segments.recv()
@@ -69,7 +68,7 @@ impl Merger {
         Ok(())
     }
 
-    /// Requests the merge of a segment, unless one is being merged.
+    /// Requests to merge a segment, unless one is being merged.
     pub(crate) fn request(&mut self, segment: &SegmentCopy) {
         let Some(jobs) = self.jobs.as_ref().filter(|_| self.current.is_none()) else { return };
         if jobs.send(segment.clone()).is_ok() {

@@ -1,4 +1,4 @@
-//! Shipping: a thread copies the durable bytes of the log, and commits them by the manifest.
+//! Shipping: a thread copies the log's durable bytes, and commits them by the manifest.
 
 mod age;
 mod buffers;
@@ -47,7 +47,7 @@ pub struct Replica {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The end of a log.
+/// A log's end.
 trait LogEnd: Send + Sync {
     fn synced(&self) -> Lsn;
 }
@@ -68,9 +68,9 @@ impl Replica {
     /// Claims the copy for this log, or creates it, and starts to ship the log.
     ///
     /// # Errors
-    /// [`crate::Error::Fenced`] if another process owns the copy, [`crate::Error::NotThisLog`] if it
-    /// is not of this log, [`crate::Error::Remote`] if the remote store cannot be reached,
-    /// [`crate::Error::Invalid`] for options out of range.
+    /// [`crate::Error::Fenced`] if another process owns the copy, [`crate::Error::NotThisLog`] if
+    /// the copy belongs to another log, [`crate::Error::Remote`] if the remote store cannot be
+    /// reached, [`crate::Error::Invalid`] for options out of range.
     ///
     /// # Durability
     /// When this returns, no other process can change the copy without fencing this one.
@@ -78,12 +78,12 @@ impl Replica {
         Self::follow_with(source, remote, options, Arc::new(Progress::new(WAIT_MAX)))
     }
 
-    /// Claims the copy and starts to ship like [`Self::follow`], and publishes the end of the copy
-    /// in `progress`, for which a file store may wait. If it does not, and the remote store does
-    /// not answer, the thread claims the copy later.
+    /// Claims the copy and starts to ship like [`Self::follow`], and publishes the copy's end in
+    /// `progress`, for which a file store may wait. If it does not, and the remote store does not
+    /// answer, the thread claims the copy later.
     ///
     /// # Errors
-    /// Like [`Self::follow`]. Threads that wait for `progress` get the error, too.
+    /// Fails like [`Self::follow`]. Threads that wait for `progress` get the error, too.
     ///
     /// # Durability
     /// Like [`Self::follow`].

@@ -1,4 +1,4 @@
-//! One round of shipping: everything that is durable in the log, committed by one manifest.
+//! One shipping round: everything that is durable in the log, committed by one manifest.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,34 +19,33 @@ use crate::ship::merger::Merger;
 use crate::ship::stored_files::StoredFiles;
 use crate::source::Source;
 
-/// The state of the shipping thread.
+/// The shipping thread's state.
 #[derive(Debug)]
 pub(crate) struct Shipper<S> {
     pub(super) source: Arc<S>,
     pub(super) remote: Remote,
     pub(super) options: Options,
-    /// The manifest in the remote store.
     pub(crate) object: OwnedManifest,
     /// The next manifest: what is uploaded, and the tail.
     pub(super) draft: Manifest,
-    /// The files of big objects that are known to be in the remote store.
+    /// The big-object files that are known to be in the remote store.
     pub(super) stored_files: StoredFiles,
-    /// The time at which removed files were searched for.
+    /// When removed files were last searched for.
     pub(super) files_searched: Option<Instant>,
-    /// The time at which the checkpoint was shipped.
+    /// When the checkpoint was last shipped.
     pub(super) checkpoint_shipped: Option<Instant>,
-    /// Names of objects that are to be deleted once no manifest refers to them.
+    /// The objects to delete once no manifest refers to them, by name.
     pub(super) garbage: Vec<String>,
-    /// Such objects that states which are kept, or readers, may still need.
+    /// Discarded objects that kept states, or readers, may still need.
     pub(super) retained: Vec<Discarded>,
-    /// The time at which a state was kept.
+    /// When a state was last kept.
     pub(super) history_kept: Option<Instant>,
     pub(super) history_age: HistoryAge,
     pub(super) merger: Option<Merger>,
     pub(super) buffers: Buffers,
     /// The sum of the lengths that the present tail had in the manifests so far.
     pub(super) tail_sent: usize,
-    /// `true` if the current round has uploaded no bytes of the log except in the manifest.
+    /// `true` if the current round has uploaded no log bytes except in the manifest.
     pub(super) is_quiet: bool,
 }
 
@@ -80,7 +79,7 @@ impl<S: Source> Shipper<S> {
         }
     }
 
-    /// Returns `true` if the log has records that no round has shipped.
+    /// `true` if the log has records that no round has shipped.
     pub(super) fn is_behind(&self, shipped: Lsn) -> bool {
         self.source.log().synced() > shipped
     }
@@ -97,14 +96,14 @@ impl<S: Source> Shipper<S> {
 
     /// Ships everything that is durable when this is called, and returns its end.
     ///
-    /// 1. Uploads chunks, files of big objects and the checkpoint. A crash leaves objects that no
+    /// 1. Uploads chunks, big-object files and the checkpoint. A crash leaves objects that no
     ///    manifest refers to.
     /// 2. Replaces the manifest. From here on the copy has the new end.
     /// 3. Deletes the objects that only earlier manifests refer to. A crash leaves some of them.
     fn round(&mut self) -> Result<Lsn> {
         self.is_quiet = true;
         self.apply_merges();
-        // Before the end of the log is determined.
+        // Before the log's end is determined.
         let removed_files = self.removed_files()?;
         let end = self.upload()?;
         self.draft.generation = self.object.current().generation;
@@ -140,18 +139,19 @@ impl<S: Source> Shipper<S> {
         self.delete_garbage();
     }
 
-    /// Uploads until the draft is the state of the log at one time: that of the returned end.
+    /// Uploads until the draft is the log's state at one time, when the log ended at the returned
+    /// LSN.
     ///
     /// A segment or file that is removed while it is uploaded is not missed: its live records were
     /// appended again before, or removed. The draft is only consistent if it has these later
-    /// records, too. It is therefore extended to the present end of the log.
+    /// records, too. It is therefore extended to the log's present end.
     fn upload(&mut self) -> Result<Lsn> {
         let mut must_ship_checkpoint = false;
         loop {
-            // The checkpoint is older than the end of the log, which is determined after it.
+            // The checkpoint is older than the log's end, which is determined after it.
             self.ship_checkpoint(must_ship_checkpoint)?;
-            // A segment is removed after its live records were appended to others. They are before
-            // the end of the log if this is determined after the segments.
+            // A segment is removed after its live records were appended to others. They lie before
+            // the log's end if this is determined after the segments.
             let segments = self.source.log().segments();
             let end = self.source.log().synced();
             self.drop_removed(&segments);
@@ -194,7 +194,7 @@ impl<S: Source> Shipper<S> {
         }
     }
 
-    /// Returns those of the segments that the draft has.
+    /// Returns the segments that the draft has.
     fn copied_segments(&self, segments: &[SegmentInfo]) -> Vec<SegmentInfo> {
         let copies = &self.draft.segments;
         let has = |segment: &SegmentInfo| {

@@ -1,4 +1,4 @@
-//! Ships the bytes of segments as chunks, and the newest ones in the tail of the manifest.
+//! Ships segments' bytes as chunks, and the newest ones in the manifest tail.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::ship::merger::upload_whole;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
-/// The number of chunks that are uploaded together.
+/// How many chunks are uploaded together.
 const CHUNKS_TOGETHER: usize = 4;
 
 /// The draft while segments are shipped.
 struct Advance<'a, S> {
     shipper: &'a mut Shipper<S>,
     next: Manifest,
-    /// The chunks of `next` that are not uploaded yet.
+    /// The chunks in `next` that are not uploaded yet.
     chunks: Vec<(String, Bytes)>,
     /// `true` if a segment or file was removed before it was read.
     has_missed: bool,
 }
 
 impl<S: Source> Shipper<S> {
-    /// Ships the durable bytes of these segments and the files that their records refer to. Returns
+    /// Ships these segments' durable bytes and the files that their records refer to. Returns
     /// `true` if some of them were removed meanwhile.
     pub(super) fn ship_segments(&mut self, segments: &[SegmentInfo]) -> Result<bool> {
         let mut tail = self.buffers.take();
@@ -47,7 +47,7 @@ impl<S: Source> Shipper<S> {
 }
 
 impl<S: Source> Advance<'_, S> {
-    /// Ships the durable bytes of a segment that are not in `next`.
+    /// Ships a segment's durable bytes that are not in `next`.
     fn segment(&mut self, segment: SegmentInfo) -> Result<()> {
         if self.position(segment)? == Some(0) && self.ship_whole(segment)? {
             return Ok(());
@@ -68,8 +68,8 @@ impl<S: Source> Advance<'_, S> {
         Ok(())
     }
 
-    /// Ships a segment of which `next` has nothing as one object, if it is complete and longer than
-    /// a chunk. Otherwise returns `false`.
+    /// Ships a segment as one object if `next` has nothing of it, and it is complete and longer
+    /// than a chunk. Otherwise returns `false`.
     fn ship_whole(&mut self, segment: SegmentInfo) -> Result<bool> {
         let source = Arc::clone(&self.shipper.source);
         if source.log().synced().segment() <= segment.number {
@@ -103,7 +103,7 @@ impl<S: Source> Advance<'_, S> {
         copy.chunks.push(upload_whole(&*source, remote, buffers, &copy, (end, self.next.epoch))?);
         self.next.segments.push(copy);
         self.shipper.is_quiet = false;
-        // Makes the segment a part of the draft, which a failure of the next one does not change.
+        // Makes the segment part of the draft, which a later segment's failure does not change.
         self.upload()?;
         Ok(true)
     }
@@ -118,8 +118,8 @@ impl<S: Source> Advance<'_, S> {
         Ok(())
     }
 
-    /// Returns the offset from which on the bytes of a segment are not in `next`; `None` if it has
-    /// all of them.
+    /// Returns the offset from which on a segment's bytes are not in `next`; `None` if it has all
+    /// of them.
     fn position(&self, segment: SegmentInfo) -> Result<Option<u32>> {
         let copies = &self.next.segments;
         let found = copies.binary_search_by_key(&segment.number, |copy| copy.number);

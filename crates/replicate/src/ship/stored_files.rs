@@ -1,15 +1,14 @@
-//! The files of big objects that are in the remote store.
+//! The big-object files in the remote store.
 
 use std::collections::HashSet;
 
 use crate::names;
 
-/// The files of big objects in the remote store.
 #[derive(Debug, Default)]
 pub(super) struct StoredFiles {
-    /// Those that this process has uploaded, or found complete.
+    /// The files that this process has uploaded, or found complete.
     known: HashSet<String>,
-    /// Those in the list of the remote store when this process claimed the copy.
+    /// The files that the remote store listed when this process claimed the copy.
     listed: HashSet<String>,
 }
 
@@ -19,7 +18,7 @@ impl StoredFiles {
         self.known.contains(name)
     }
 
-    /// Adds names from a list of objects.
+    /// Adds names from an object list.
     pub(super) fn extend_listed(&mut self, objects: Vec<String>) {
         let names = objects.into_iter().filter(|name| names::is_file(name));
         self.listed
@@ -31,13 +30,12 @@ impl StoredFiles {
         self.known.insert(name.to_owned());
     }
 
-    /// Returns all of them.
+    /// Returns all known and listed files.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
         let more = self.listed.difference(&self.known);
         self.known.iter().chain(more).map(String::as_str)
     }
 
-    /// Removes deleted files.
     pub(super) fn remove(&mut self, names: &[String]) {
         for name in names {
             self.known.remove(name);

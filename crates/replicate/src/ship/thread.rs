@@ -1,4 +1,4 @@
-//! The shipping thread: runs a round when records are due, and retries failed ones.
+//! The shipping thread: runs a round when records are due, and retries failed rounds.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -43,7 +43,7 @@ pub(super) fn start<S: Source>(
     })
 }
 
-/// Starts the thread for a copy that is claimed.
+/// Starts the thread for a claimed copy.
 pub(super) fn start_owned<S: Source>(
     mut shipper: Shipper<S>,
     progress: Arc<Progress>,

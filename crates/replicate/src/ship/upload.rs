@@ -9,7 +9,7 @@ use crate::remote::Remote;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
-/// The bytes that are read and sent at a time.
+/// The number of bytes read and sent at a time.
 const PIECE_BYTES: usize = 8 << 20;
 
 impl<S: Source> Shipper<S> {
@@ -22,7 +22,7 @@ impl<S: Source> Shipper<S> {
         let target = names::file(name);
         let Some(file) = self.source.open_file(name)? else { return Ok(false) };
         let bytes = file.bytes()?;
-        // An interrupted upload leaves no object, so one of this length is complete.
+        // An interrupted upload leaves no object, so an object with this length is complete.
         if self.remote.length(&target)? != Some(bytes) {
             upload(&self.remote, &target, &*file, bytes)?;
         }
@@ -31,7 +31,7 @@ impl<S: Source> Shipper<S> {
     }
 }
 
-/// Uploads `bytes` bytes of a file, and returns their CRC-32C.
+/// Uploads `bytes` bytes of a file, and returns the CRC-32C over them.
 pub(super) fn upload(remote: &Remote, name: &str, file: &dyn File, bytes: u64) -> Result<u32> {
     let (mut at, mut checksum) = (0, None);
     let mut next = || {

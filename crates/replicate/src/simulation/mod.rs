@@ -1,4 +1,4 @@
-//! Simulations of processes that own, watch, restore and take over a copy.
+//! Simulates processes that own, watch, restore and take over a copy.
 
 mod crash;
 mod lease;

@@ -6,7 +6,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::Error;
 
-/// The control of a standby.
+/// Controls a standby from other threads.
 #[derive(Debug, Default)]
 pub struct StandbyControl {
     state: Mutex<State>,
@@ -30,8 +30,8 @@ impl StandbyControl {
         self.requested.notify_all();
     }
 
-    /// Makes the standby take over, even if the owner of the copy still renews its lease or has
-    /// none. The owner is fenced. If it has a lease, the takeover waits until this has run out.
+    /// Makes the standby take over, even if the copy's owner still renews its lease or has none.
+    /// The owner is fenced. If it has a lease, the takeover waits until this has run out.
     pub fn take_over(&self) {
         self.state.lock().is_takeover_requested = true;
         self.requested.notify_all();
@@ -57,7 +57,7 @@ impl StandbyControl {
         self.state.lock().is_takeover_requested
     }
 
-    /// Sets the state, and returns `true` if its event is another one than before.
+    /// Sets the state, and returns `true` if its event differs from the one before.
     pub(super) fn set_state(&self, event: &str, details: &str) -> bool {
         let mut state = self.state.lock();
         (state.description, state.last_error) = (format!("{event}{details}"), None);

@@ -1,4 +1,4 @@
-//! The directory of a standby.
+//! A standby's directory.
 
 use haul_disk::{Disk, Durability, LOCK_NAME, Lock, Locked, Open, this_process, write_full};
 
@@ -10,7 +10,7 @@ pub(super) const NAME: &str = "STANDBY";
 
 const TEXT: &str = "This directory follows a copy: open it with haul serve --standby.\n";
 
-/// The use of a directory.
+/// What a directory is used for.
 pub(super) enum Directory {
     /// It is a standby, which this process has locked.
     Standby(Lock),
@@ -19,7 +19,7 @@ pub(super) enum Directory {
 }
 
 impl Directory {
-    /// Determines the use of a directory, and makes an empty one a standby.
+    /// Determines what a directory is used for, and makes an empty one a standby.
     pub(super) fn of(disk: &dyn Disk) -> Result<Self> {
         let lock = match disk.lock("", &this_process())? {
             Locked::Acquired(lock) => lock,
@@ -49,12 +49,12 @@ impl Directory {
     }
 }
 
-/// `true` if the takeover of a directory is not complete.
+/// `true` if a directory's takeover is not complete.
 pub(super) fn is_standby(disk: &dyn Disk) -> Result<bool> {
     Ok(disk.list("")?.iter().any(|name| name == NAME))
 }
 
-/// Makes the directory a complete one.
+/// Marks the directory as complete.
 pub(super) fn complete(disk: &dyn Disk) -> Result<()> {
     disk.remove(NAME)?;
     Ok(disk.sync_dir("")?)

@@ -1,4 +1,4 @@
-//! A standby: follows a copy, and takes it over when the lease of its owner has run out.
+//! A standby: follows a copy, and takes it over when its owner's lease has run out.
 
 mod control;
 mod directory;
@@ -52,8 +52,8 @@ impl fmt::Debug for Standby {
 
 impl Standby {
     /// Makes an empty directory a standby, or continues an earlier one, which polls the manifest at
-    /// an interval. Returns `None` if the directory has a log or store, which its owner opens. Makes
-    /// no request.
+    /// an interval. Returns `None` if the directory has a log or store, which its owner opens.
+    /// Makes no request.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the directory has other files or another process uses it,
@@ -107,16 +107,16 @@ impl Standby {
         Arc::clone(&self.control)
     }
 
-    /// Follows the copy until the lease of its owner has run out, or a takeover is requested, and
-    /// takes the copy over. Then brings the directory to its state, so that the log or store can be
+    /// Follows the copy until its owner's lease has run out, or a takeover is requested, and takes
+    /// the copy over. Then brings the directory to its state, so that the log or store can be
     /// opened. Returns `None` if a stop was requested.
     ///
-    /// The lease of `options` begins with the takeover. While `progress` waits for a copy, nothing is
-    /// acknowledged by another process.
+    /// The lease in `options` begins with the takeover. While `progress` waits for a copy, nothing
+    /// is acknowledged by another process.
     ///
     /// # Errors
-    /// [`Error::NotThisLog`] if the directory has another log, or more of this one than the copy;
-    /// [`Error::Invalid`] for options out of range; [`Error::Disk`]. Errors of the remote store are
+    /// [`Error::NotThisLog`] if the directory has another log, or more of this log than the copy;
+    /// [`Error::Invalid`] for options out of range; [`Error::Disk`]. Remote store errors are
     /// retried.
     ///
     /// # Durability
@@ -141,7 +141,7 @@ impl Standby {
         }
     }
 
-    /// Returns the time until the lease of the owner has certainly run out; `None` if it has none.
+    /// Returns the time until the owner's lease has certainly run out; `None` if it has none.
     pub(crate) fn until_expiry(&self) -> Option<Duration> {
         self.watch.until_expiry(self.clock.now())
     }

@@ -36,7 +36,7 @@ impl Takeover {
         self.fetched_bytes
     }
 
-    /// Continues the copy from the log that was opened in the directory of the standby, with the
+    /// Continues the copy from the log that was opened in the standby's directory, with the
     /// progress and the options of [`Standby::run`].
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Takeover {
 }
 
 impl Standby {
-    /// Brings the directory to the state of the copy, which this process owns. Retries until this
+    /// Brings the directory to the copy's state. This process owns the copy. Retries until this
     /// succeeds, or another process takes the copy over.
     pub(super) fn complete(
         mut self,
@@ -76,7 +76,7 @@ impl Standby {
             }
             self.control.wait(PAUSE);
         }
-        // The manifest of the previous owner was observed before it was replaced.
+        // The previous owner's manifest was observed before it was replaced.
         while let Some(left) = self.until_expiry()
             && !left.is_zero()
             && !self.control.is_stopping()
@@ -89,13 +89,13 @@ impl Standby {
         self.finish(owned)
     }
 
-    /// Brings the directory to the state of the copy, except for the small files.
+    /// Brings the directory to the copy's state, except for the small files.
     pub(crate) fn fetch_rest(&mut self, owned: &OwnedManifest) -> Result<()> {
         let manifest = owned.current().clone();
         self.follower.advance(&manifest, &mut || Ok(()))
     }
 
-    /// Makes the directory one that can be opened.
+    /// Makes the directory ready to be opened.
     pub(crate) fn finish(self, owned: OwnedManifest) -> Result<Takeover> {
         let manifest = owned.current().clone();
         match &manifest.kind[..] {
@@ -107,13 +107,13 @@ impl Standby {
     }
 }
 
-/// Completes the takeover of a store that was opened in the directory of a standby: fetches the
-/// files of big objects that it lacks. Does nothing in other directories. Returns the number of bytes
+/// Completes the takeover after the store was opened in a standby's directory: fetches the
+/// big-object files that it lacks. Does nothing in other directories. Returns the number of bytes
 /// fetched.
 ///
 /// # Errors
-/// [`Error::Damaged`] if a file does not exist; [`Error::Remote`], [`Error::Store`], [`Error::Disk`].
-/// A later call continues.
+/// [`Error::Damaged`] if a file does not exist; [`Error::Remote`], [`Error::Store`],
+/// [`Error::Disk`]. A later call continues.
 ///
 /// # Durability
 /// Everything is durable when this returns.

@@ -1,8 +1,8 @@
 //! A bounded cache on the local disk for blocks of files that are only in the copy.
 //!
-//! The list of the blocks is in memory, so the cache is empty after each start. Each block has a
-//! checksum there: a block that was replaced while it was read, or that the disk damaged, is fetched
-//! again. Concurrent reads of a missing block share one request.
+//! The block list is in memory, so the cache is empty after each start. Each block has a checksum
+//! there: a block that was replaced while it was read, or that the disk damaged, is fetched again.
+//! Concurrent reads of a missing block share one request.
 //!
 //! # Source
 //! CLOCK replacement: Corbató 1968, a paging experiment with the Multics system.
@@ -33,13 +33,13 @@ pub(crate) enum FileId {
     Object(u128),
 }
 
-/// A block: the file and the number of the block in it.
+/// A block: the file and the block's number in it.
 type Key = (FileId, u64);
 
-/// A function that fetches a range of a file.
+/// A function that fetches a file range.
 pub(crate) type Fetch<'a> = &'a dyn Fn(Range<u64>) -> Result<Bytes>;
 
-/// The cache. Its file consists of slots of one block each.
+/// The cache. Its file consists of slots for one block each.
 pub(crate) struct BlockCache {
     file: Arc<dyn File>,
     state: Mutex<State>,
@@ -74,14 +74,14 @@ struct Slot {
     is_busy: bool,
 }
 
-/// The next blocks of a read.
+/// A read's next blocks.
 enum Next {
     Stored {
         slot: usize,
         bytes: usize,
         checksum: u32,
     },
-    /// So many adjacent blocks are missing. This thread must fetch them.
+    /// This many adjacent blocks are missing. This thread must fetch them.
     Missing(u64),
 }
 
@@ -107,13 +107,13 @@ impl BlockCache {
         Ok(Self { file, state, fetched: Condvar::new() })
     }
 
-    /// Reads bytes at `offset` of a file of `file_bytes` bytes. Fetches the blocks that are missing,
-    /// adjacent ones with one request.
+    /// Reads bytes at `offset` from a file of `file_bytes` bytes. Fetches the blocks that are
+    /// missing, adjacent ones with one request.
     ///
     /// `fetch` must return as many bytes as requested.
     ///
     /// # Errors
-    /// The error of `fetch`.
+    /// Fails like `fetch`.
     pub(crate) fn read(
         &self,
         id: FileId,
@@ -233,8 +233,8 @@ impl State {
     }
 }
 
-/// Blocks that this thread fetches. When it is dropped, other threads may fetch those that are not
-/// stored.
+/// Blocks that this thread fetches. When it is dropped, other threads may fetch the blocks that are
+/// not stored.
 struct Fetching<'a> {
     cache: &'a BlockCache,
     id: FileId,
@@ -286,7 +286,7 @@ mod tests {
         (disk, cache)
     }
 
-    /// The content of all files: the block number in each byte.
+    /// All files' content: the block number in each byte.
     fn content(range: Range<u64>) -> Bytes {
         range.map(|at| u8::try_from(at / BLOCK_BYTES).unwrap() + 1).collect::<Vec<_>>().into()
     }

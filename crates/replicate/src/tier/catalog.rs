@@ -1,4 +1,4 @@
-//! The segments of the copy, and reads of ranges of them.
+//! The copy's segments, and reads of segment ranges.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::manifest::object::ManifestObject;
 use crate::names;
 use crate::remote::Remote;
 
-/// The segments of the manifests that were loaded.
+/// The segments in the manifests that were loaded.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     remote: Remote,
@@ -37,7 +37,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Adds the segments of a later manifest. Those that it lacks stay known, because their objects
+    /// Adds a later manifest's segments. Segments that it lacks stay known, because their objects
     /// exist for some time, in which an earlier state of the store may be read.
     pub(crate) fn add<'a>(&self, segments: impl IntoIterator<Item = &'a SegmentCopy>) {
         let each = segments.into_iter();
@@ -45,14 +45,14 @@ impl Catalog {
         self.segments.write().extend(loaded);
     }
 
-    /// Returns the copy of a complete segment, as far as it is known.
+    /// Returns a complete segment's copy, as far as it is known.
     pub(crate) fn segment(&self, number: u32, nonce: u64) -> Option<Arc<SegmentCopy>> {
         let segments = self.segments.read();
         segments.get(&number).filter(|copy| copy.nonce == nonce && copy.is_complete).cloned()
     }
 
-    /// Calls `read` with the copy of a complete segment. If `read` finds that an object does not
-    /// exist, its chunks may have been merged: the manifest is loaded again, and `read` repeated.
+    /// Calls `read` with a complete segment's copy. If `read` finds that an object does not exist,
+    /// its chunks may have been merged: the manifest is loaded again, and `read` repeated.
     pub(crate) fn with_segment<T>(
         &self,
         number: u32,
@@ -73,7 +73,7 @@ impl Catalog {
         Err(Error::Damaged { name: self.remote.full_name(names::MANIFEST), what })
     }
 
-    /// Reads a range of a complete segment. The records in it have checksums, which the log
+    /// Reads a range from a complete segment. The records in it have checksums, which the log
     /// verifies.
     pub(crate) fn read_segment(
         &self,
@@ -84,7 +84,7 @@ impl Catalog {
         self.with_segment(number, nonce, &mut |copy| read_chunks(&self.remote, copy, range))
     }
 
-    /// Reads a range of the file of a big object.
+    /// Reads a range from a big object's file.
     pub(crate) fn read_object(&self, name: &str, range: &Range<u64>) -> Result<Bytes> {
         let name = names::file(name);
         self.remote.get_range(&name, range.clone())?.ok_or_else(|| Error::Damaged {

@@ -1,12 +1,12 @@
-//! The disk of a store of which parts are only in the copy.
+//! The disk for a store with parts that are only in the copy.
 //!
 //! A segment that is only in the copy has a *stub* in the place of its file: a sparse file with its
-//! header pages, and with one page more, which has the end of the bytes in the copy. The directory
+//! header pages, and with one page more, which says where the bytes in the copy end. The directory
 //! therefore always shows which segments the log has, and removing a segment needs no other step
 //! than before. A big object that is only in the copy has no file.
 //!
-//! The marker [`haul_file_store::REMOTE_MARKER`] exists as long as parts of the store may be only in
-//! the copy. Without the copy, the store does not open with it.
+//! The marker [`haul_file_store::REMOTE_MARKER`] exists while parts of the store may be only in the
+//! copy. Without the copy, the store does not open with it.
 
 use std::collections::HashSet;
 use std::io;
@@ -26,13 +26,13 @@ use crate::tier::file::{Content, RemoteFile};
 use crate::tier::lazy_cache::{CACHE, LazyCache};
 use crate::tier::stub;
 
-/// The text of the marker, for people.
+/// The marker's text, for people.
 const MARKER_TEXT: &str = "Parts of this store are only in its remote copy.\n";
 
-/// The directory of files that are being fetched.
+/// The directory for files that are being fetched.
 pub(crate) const INCOMPLETE: &str = "REMOTE.incomplete";
 
-/// A local disk with a store, of which parts are only in the copy: reads fetch them.
+/// A local disk with a store that has parts only in the copy: reads fetch them.
 #[derive(Debug)]
 pub struct TieredDisk {
     pub(super) local: Arc<dyn Disk>,
@@ -49,9 +49,9 @@ impl TieredDisk {
         exists(local, REMOTE_MARKER)
     }
 
-    /// Returns the disk of a store with a copy. Makes no request, and changes nothing until the store
-    /// locks the disk: another process may still use it. The first read of something that is only in
-    /// the copy creates the cache, a file of up to `cache_bytes` on the local disk.
+    /// Returns the disk for a store with a copy. Makes no request, and changes nothing until the
+    /// store locks the disk: another process may still use it. The first read of something that is
+    /// only in the copy creates the cache, a file of up to `cache_bytes` on the local disk.
     #[must_use]
     pub fn new(local: Arc<dyn Disk>, remote: &Remote, cache_bytes: u64) -> Self {
         let cache = Arc::new(LazyCache::new(&local, cache_bytes));
@@ -87,7 +87,7 @@ impl TieredDisk {
         local.sync_dir(VOLUMES)
     }
 
-    /// Opens the file of a segment that has a stub.
+    /// Opens a segment's file if the segment has a stub.
     fn open_segment(&self, name: &str, how: Open) -> haul_disk::Result<Option<Arc<dyn File>>> {
         let read_only = Open { read_only: true, ..Open::default() };
         let stub = match self.local.open(&stub::name(name), read_only) {
@@ -111,7 +111,7 @@ impl TieredDisk {
         })))
     }
 
-    /// Opens the file of a big object in the copy.
+    /// Opens a big object's file in the copy.
     fn open_object(&self, name: &str) -> haul_disk::Result<Option<Arc<dyn File>>> {
         let remote_name = names::file(name);
         let id = name.strip_prefix(BIG_FILES).and_then(|name| name.strip_prefix('/'));
@@ -179,7 +179,7 @@ impl Disk for TieredDisk {
         self.local.link(file, name)
     }
 
-    /// Removes the file, or the stub of a segment. The shipper removes a big object from the copy.
+    /// Removes the file, or a segment's stub. The shipper removes a big object from the copy.
     fn remove(&self, name: &str) -> haul_disk::Result<()> {
         match self.local.remove(name) {
             Err(error) if error.is_not_found() => {

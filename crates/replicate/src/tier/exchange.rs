@@ -16,11 +16,11 @@ use crate::tier::stub;
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
 
 impl TieredDisk {
-    /// Drops the local file of a segment if the copy has the same bytes, which are read from there
-    /// and compared. Returns `false` if the copy does not have it yet.
+    /// Drops a segment's local file if the copy has the same bytes, which are read from there and
+    /// compared. Returns `false` if the copy does not have it yet.
     ///
-    /// 1. Creates the marker and the stub of the segment. After a crash the segment is still here,
-    ///    and the next opening removes the stub.
+    /// 1. Creates the marker and the segment's stub. After a crash the segment is still here, and
+    ///    the next opening removes the stub.
     /// 2. Removes the file. After a crash the segment is here, or it is only in the copy.
     pub(super) fn drop_segment(&self, log: &Log, segment: SegmentInfo) -> Result<bool> {
         let Some(copy) = self.catalog.segment(segment.number, segment.nonce) else {
@@ -47,8 +47,8 @@ impl TieredDisk {
 
     /// Fetches a segment that is only in the copy.
     ///
-    /// 1. Writes the file beside the store, and verifies the checksums of the chunks. After a crash
-    ///    the next opening removes it.
+    /// 1. Writes the file beside the store, and verifies the chunks' checksums. After a crash the
+    ///    next opening removes it.
     /// 2. Renames it to the segment, and then removes the stub. After a crash in between, the next
     ///    opening removes the stub.
     pub(super) fn fetch_segment(&self, log: &Log, segment: SegmentInfo) -> Result<()> {
@@ -81,8 +81,8 @@ impl TieredDisk {
         }
     }
 
-    /// Drops the local file of a big object if the copy has the same bytes. Returns `false` if it
-    /// does not.
+    /// Drops a big object's local file if the copy has the same bytes. Returns `false` if it does
+    /// not.
     ///
     /// 1. Creates the marker.
     /// 2. Removes the file. After a crash it is here, or it is only in the copy.
@@ -108,7 +108,7 @@ impl TieredDisk {
     }
 }
 
-/// `true` if the copy has the bytes of the records in `file`.
+/// `true` if the copy has the same record bytes as `file`.
 fn has_same_bytes(remote: &Remote, copy: &SegmentCopy, file: &dyn File) -> Result<bool> {
     for chunk in &copy.chunks {
         let mut is_same = true;
@@ -134,7 +134,7 @@ fn is_at(file: &dyn File, offset: u64, bytes: &[u8]) -> Result<bool> {
     Ok(read_full(file, &mut local, offset)? == bytes.len() && local == bytes)
 }
 
-/// Fetches and verifies the chunks of a segment; `false` if one of them does not exist.
+/// Fetches and verifies a segment's chunks; `false` if a chunk does not exist.
 pub(crate) fn fetch_chunks(
     remote: &Remote,
     copy: &SegmentCopy,

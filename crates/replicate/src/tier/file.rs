@@ -19,7 +19,7 @@ use crate::tier::catalog::Catalog;
 pub(crate) enum Content {
     /// A complete segment.
     Segment { number: u32, nonce: u64 },
-    /// The file of a big object, by its name in the store and its identifier.
+    /// A big object's file, by its name in the store and its identifier.
     Object { name: String, id: u128 },
 }
 
@@ -27,11 +27,11 @@ pub(crate) enum Content {
 pub(crate) struct RemoteFile {
     pub(crate) path: PathBuf,
     pub(crate) content: Content,
-    /// The length of the file.
+    /// The file length, in bytes.
     pub(crate) bytes: u64,
     /// The range that is in the copy.
     pub(crate) range: Range<u64>,
-    /// A local file of the same length, which has the bytes outside of `range`.
+    /// A local file with the same length, which has the bytes outside `range`.
     pub(crate) stub: Option<Arc<dyn File>>,
     pub(crate) catalog: Arc<Catalog>,
     /// `None` if the bytes are read once, so that caching them would evict others.

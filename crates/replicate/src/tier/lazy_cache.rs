@@ -1,4 +1,4 @@
-//! The cache of a disk, which is created when it is used for the first time.
+//! A disk's cache, which is created when it is used for the first time.
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 
 use crate::tier::cache::BlockCache;
 
-/// The file of the cache.
 pub(crate) const CACHE: &str = "REMOTE.cache";
 
 /// A cache that is created when it is used for the first time.

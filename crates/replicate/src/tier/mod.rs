@@ -1,5 +1,5 @@
-//! Stores of which parts are only in the copy: read by range, fetched in the background, or dropped
-//! from the local disk while they are cold.
+//! Stores with parts that are only in the copy: read by range, fetched in the background, or
+//! dropped from the local disk while they are cold.
 
 mod cache;
 pub(crate) mod catalog;

@@ -1,4 +1,4 @@
-//! The stub of a segment: the local file in the place of one that is only in the copy.
+//! A segment's stub: the local file in the place of a segment file that is only in the copy.
 
 use haul_append_log::{RebuiltSegment, SegmentInfo};
 use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
@@ -6,32 +6,30 @@ use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
 use crate::error::Result;
 use crate::manifest::{HEADER_PAGE_BYTES, SegmentCopy};
 
-/// The end of the names of stubs.
+/// The suffix of stub names.
 const SUFFIX: &str = ".remote";
 
 /// The first bytes of the page after the segment.
 const MAGIC: &[u8; 8] = b"HAUL-STB";
 
-/// The content of a stub.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stub {
-    /// The segment.
     pub(super) info: SegmentInfo,
-    /// The end of the bytes in the copy.
+    /// Where the bytes in the copy end.
     pub(super) copied_end: u64,
 }
 
-/// Returns the name of the stub of a segment.
+/// Returns the name of a segment's stub.
 pub(crate) fn name(segment: &str) -> String {
     format!("{segment}{SUFFIX}")
 }
 
-/// Returns the name of the segment of a stub.
+/// Returns the segment name that belongs to a stub name.
 pub(crate) fn segment_of(name: &str) -> Option<&str> {
     name.strip_suffix(SUFFIX)
 }
 
-/// Creates the stub of a segment.
+/// Creates a segment's stub.
 ///
 /// # Durability
 /// The content survives a power cut when this returns, the name after [`Disk::sync_dir`].

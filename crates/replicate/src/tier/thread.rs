@@ -1,4 +1,4 @@
-//! The thread that moves parts of a store between the local disk and the copy.
+//! The thread that moves store parts between the local disk and the copy.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The state of the parts of a store.
+/// The state of a store's parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TierStatus {
-    /// The bytes of volumes and big objects on the local disk.
+    /// The bytes that volumes and big objects take on the local disk.
     pub local_bytes: u64,
     /// The number of volumes that are only in the copy.
     pub remote_volumes: u64,
@@ -34,7 +34,7 @@ pub struct TierStatus {
     pub last_error: Option<String>,
 }
 
-/// Keeps cold parts of a store only in its copy, or fetches all of them. Dropping it ends the
+/// Keeps a store's cold parts only in its copy, or fetches all of them. Dropping it ends the
 /// thread.
 #[derive(Debug)]
 pub struct Tier {
@@ -56,8 +56,8 @@ struct State {
 }
 
 impl Tier {
-    /// Starts the thread for a store that was opened on `disk`. With `local_bytes_max`, it drops the
-    /// files that were read least recently when volumes and big objects exceed it; otherwise it
+    /// Starts the thread for a store that was opened on `disk`. With `local_bytes_max`, it drops
+    /// the files that were read least recently when volumes and big objects exceed it; otherwise it
     /// fetches everything that is only in the copy, the newest volumes first.
     ///
     /// # Errors
@@ -124,12 +124,12 @@ fn run(mover: &Mover, shared: &Shared) {
     }
 }
 
-/// A part of a store that is on the local disk.
+/// A store part on the local disk.
 struct LocalPart {
     part: Part,
     bytes: u64,
-    /// The share of its pages in the page cache, in eighths. The pages of a part that is read are
-    /// there.
+    /// The share of the part's pages that are in the page cache, in eighths. A part that is read
+    /// has its pages there.
     warmth: u64,
 }
 
@@ -138,7 +138,7 @@ enum Part {
     Object(String),
 }
 
-/// The parts of a store, except for the volume that is being written.
+/// A store's parts, except for the volume that is being written.
 #[derive(Default)]
 struct Parts {
     local: Vec<LocalPart>,
@@ -147,7 +147,6 @@ struct Parts {
     local_bytes: u64,
 }
 
-/// Moves parts of a store.
 pub(crate) struct Mover {
     pub(crate) store: Arc<Store>,
     pub(crate) disk: Arc<TieredDisk>,
@@ -155,7 +154,7 @@ pub(crate) struct Mover {
 }
 
 impl Mover {
-    /// Moves parts as long as there is something to move. Returns `true` if there never will be.
+    /// Moves parts while there is something to move. Returns `true` if there never will be.
     pub(crate) fn look(&self, shared: &Shared) -> Result<bool> {
         let parts = self.parts()?;
         let mut status = TierStatus {
@@ -176,7 +175,7 @@ impl Mover {
                 if shared.is_stopping() {
                     return Ok(false);
                 }
-                // One that was deleted meanwhile does not exist.
+                // An object that was deleted meanwhile does not exist.
                 fetch_file(self.disk.catalog.remote(), &*self.disk.local, name, &mut || Ok(()))?;
             }
             let is_complete = parts.remote_segments.is_empty() && parts.remote_objects.is_empty();
@@ -219,7 +218,7 @@ impl Mover {
         }
     }
 
-    /// Returns the parts of the store; the local ones in the order in which to drop them.
+    /// Returns the store's parts; the local ones in the order in which to drop them.
     fn parts(&self) -> Result<Parts> {
         let mut parts = Parts::default();
         let mut segments = self.store.log().segments();
@@ -240,7 +239,7 @@ impl Mover {
                 parts.remote_objects.push(name);
             }
         }
-        // The sort is stable: of equally warm parts, the older volume is first.
+        // The sort is stable: among equally warm parts, the older volume is first.
         parts.local.sort_by_key(|part| part.warmth);
         Ok(parts)
     }

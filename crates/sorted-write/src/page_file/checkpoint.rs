@@ -1,5 +1,5 @@
-//! Executes the checkpoints of a page file under two rules: a write is durable in the log before it
-//! is written to the file (write-ahead logging), and the log keeps the write until it is durable in
+//! Executes a page file's checkpoints under two rules: a write is durable in the log before it is
+//! written to the file (write-ahead logging), and the log keeps the write until it is durable in
 //! the file.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::page_file::format::{Owner, Record};
 use crate::state::RoundHook;
 
-/// The write-ahead log of a page file, and the LSN (log sequence number) of its last checkpoint.
+/// A page file's write-ahead log, and the LSN (log sequence number) of its last checkpoint.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     pub(crate) log: Arc<Log>,
@@ -23,15 +23,15 @@ pub(crate) struct Checkpoints {
 
 impl Checkpoints {
     pub(crate) fn new(log: Arc<Log>, target: Arc<dyn File>, name: &str, through: Lsn) -> Self {
-        // The page file computes the length of its log as the distance from `through`. An LSN
-        // contains a segment number, and the first segment is not number 0, so the distance from
-        // LSN 0 would include segments that do not exist.
+        // The page file computes its log's length as the distance from `through`. An LSN contains a
+        // segment number, and the first segment is not number 0, so the distance from LSN 0 would
+        // include segments that do not exist.
         let first = log.segments().first().map_or(Lsn(0), |first| Lsn::new(first.number, 0));
         let through = through.max(first);
         Self { log, target, name: name.to_owned(), through: AtomicU64::new(through.0) }
     }
 
-    /// Returns the LSN up to which the writes of all records are durable in the file.
+    /// Returns the LSN up to which all logged writes are durable in the file.
     pub(crate) fn through(&self) -> Lsn {
         Lsn(self.through.load(Ordering::Acquire))
     }
@@ -48,19 +48,19 @@ impl Checkpoints {
     }
 }
 
-/// A checkpoint is a round of the writer, with these steps:
+/// A checkpoint is a round that the writer executes, with these steps:
 ///
-/// 1. The writer takes the generation of buffers that callers have filled for the round. New writes
-///    go to the other generation and to the log.
-/// 2. [`RoundHook::before`] syncs the log up to the last record of the round. After a crash up to
-///    here, the file is as the previous checkpoint left it, and the log contains all later writes.
+/// 1. The writer takes the generation that callers have filled for the round. New writes go to the
+///    other generation and to the log.
+/// 2. [`RoundHook::before`] syncs the log up to the round's last record. After a crash up to here,
+///    the file is as the previous checkpoint left it, and the log contains all later writes.
 /// 3. The writer writes the file in ascending order and syncs it. After a crash during this step,
 ///    any part of the round may be in the file, possibly torn; recovery writes all of it again from
 ///    the log.
 /// 4. [`RoundHook::after`] appends a checkpoint record to the log and syncs it. After a crash
 ///    before the record is durable, recovery writes the round again, which is idempotent.
-/// 5. [`RoundHook::after`] removes obsolete segments of the log. After a crash during this step
-///    some may remain; recovery ignores them because of the checkpoint record.
+/// 5. [`RoundHook::after`] removes obsolete log segments. After a crash during this step some may
+///    remain; recovery ignores them because of the checkpoint record.
 impl RoundHook for Checkpoints {
     fn before(&self, last: u64) -> Result<()> {
         if self.log.synced() <= Lsn(last) {

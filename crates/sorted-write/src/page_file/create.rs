@@ -26,8 +26,8 @@ pub(crate) fn create_missing(
             return Err(Error::Foreign { dir: log.root().to_path_buf(), what });
         }
         Err(error) if error.is_not_found() => match disk.create(name, Open::default()) {
-            // Another thread or process created the file first. The lock of the page file decides
-            // which of the two may use it.
+            // Another thread or process created the file first. The page file's lock decides which
+            // of the two may use it.
             Err(error) if error.is_already_exists() => disk.open(name, Open::default())?,
             created => created?,
         },

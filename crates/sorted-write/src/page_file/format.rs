@@ -6,7 +6,7 @@ const MAGIC: [u8; 4] = *b"HPF1";
 /// The length of a record header in bytes.
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// The kind of object to which a log belongs, stored in the checkpoint records of the log.
+/// The kind of object to which a log belongs, stored in the log's checkpoint records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The log belongs to a page file: each write is valid by itself.
@@ -15,22 +15,21 @@ pub(crate) enum Owner {
     Patch,
 }
 
-/// A record of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
-    /// The writes of all records up to the LSN `through` are durable in the file. The first record
-    /// of each log is a checkpoint with the LSN 0.
+    /// All writes logged up to the LSN `through` are durable in the file. Each log's first record
+    /// is a checkpoint with the LSN 0.
     Checkpoint {
         owner: Owner,
         through: u64,
-        /// The length of the file in bytes; the file is never shorter later.
+        /// The file length in bytes; the file is never shorter later.
         file_bytes: u64,
-        /// The name of the file, without its directory.
+        /// The file's name, without its directory.
         name: &'a str,
     },
     /// A write to the file.
     Write { offset: u64, bytes: &'a [u8] },
-    /// The commit of a patch. `records` is the number of writes before the commit.
+    /// A patch's commit. `records` is the number of writes before the commit.
     Commit { records: u64 },
 }
 
@@ -43,13 +42,12 @@ fn header(kind: u8, owner: u8, number: u64) -> [u8; HEADER_BYTES] {
     header
 }
 
-/// Encodes the header of a write record; the bytes to be written follow it.
+/// Encodes a write record's header; the bytes to write follow it.
 pub(crate) fn write_header(offset: u64) -> [u8; HEADER_BYTES] {
     header(2, 0, offset)
 }
 
 impl Record<'_> {
-    /// Encodes the record.
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Checkpoint { owner, through, file_bytes, name } => {

@@ -25,27 +25,27 @@ use crate::writer::{FileId, SortedWriter};
 
 pub use patch::{Patch, PatchState};
 
-/// The number of concurrent requests of a checkpoint, unless the options set another: few enough
+/// The number of concurrent requests in a checkpoint, unless the options set another: few enough
 /// that the log does not wait long for the device.
 const CHECKPOINT_DEPTH: u32 = 32;
 
-/// The number of segments that hold the maximum length of the log.
+/// The number of segments that hold the log's maximum length.
 const SEGMENTS: u32 = 8;
 
 /// Options of a page file.
 #[derive(Debug, Clone)]
 pub struct PageFileOptions {
-    /// The options of the writer that executes checkpoints. A checkpoint starts when the buffered
+    /// The options for the writer that executes checkpoints. A checkpoint starts when the buffered
     /// writes take [`Options::generation_bytes`] of memory, or at half of `log_bytes_max`.
     pub sorted: Options,
     /// The maximum number of bytes in the log since the last checkpoint, 8 MiB to 8 GiB. At half of
-    /// this number a checkpoint starts; at the full number writers wait for a checkpoint. The files
-    /// of the log take up to five eighths more on disk, for segments that are preallocated, kept as
+    /// this number a checkpoint starts; at the full number writers wait for a checkpoint. The log's
+    /// files take up to five eighths more on disk, for segments that are preallocated, kept as
     /// spare files for recycling, or partly obsolete. Default: 256 MiB.
     pub log_bytes_max: u64,
-    /// The options of the log. `segment_bytes` and `spare_segments_max` are ignored: the length of a
-    /// segment is an eighth of `log_bytes_max`, and all segments are recycled. `buffer_bytes` is limited to the length of a segment, and `reserve_bytes`
-    /// to a quarter of it.
+    /// The log's options. `segment_bytes` and `spare_segments_max` are ignored: the segment length
+    /// is an eighth of `log_bytes_max`, and all segments are recycled. `buffer_bytes` is limited to
+    /// the length of a segment, and `reserve_bytes` to a quarter of it.
     pub log: haul_append_log::Options,
 }
 
@@ -69,7 +69,7 @@ impl PageFileOptions {
     }
 }
 
-/// The result of the recovery that opening a page file executes.
+/// What recovery did while the page file was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
     /// The number of writes replayed from the log; 0 after a clean close.
@@ -92,8 +92,8 @@ pub struct PageFile {
     /// held while a write is appended to the log and then buffered, so that the log and the buffer
     /// have the writes in the same order.
     checkpoint_requested: Mutex<Lsn>,
-    /// The lock of the file; the log has a separate lock. This field is declared last, so that the
-    /// lock is released last.
+    /// The file's lock; the log has a separate lock. This field is declared last, so that the lock
+    /// is released last.
     _lock: Lock,
 }
 
@@ -103,11 +103,11 @@ impl PageFile {
     /// `bytes`, extends the file to this length.
     ///
     /// # Errors
-    /// Returns the errors of [`PageFile::open`], and [`Error::Foreign`] if the log exists and its
-    /// file is missing.
+    /// Fails like [`PageFile::open`], and with [`Error::Foreign`] if the log exists and its file is
+    /// missing.
     ///
     /// # Durability
-    /// Gives the guarantee of [`PageFile::open`]. A file created by this call survives a power cut.
+    /// Like [`PageFile::open`]. A file created by this call survives a power cut.
     pub fn open_path(
         path: impl AsRef<Path>,
         bytes: u64,
@@ -127,7 +127,7 @@ impl PageFile {
     }
 
     /// Opens the existing file `name` of `disk`, with its log in the root directory of `log`. This
-    /// directory must be empty or contain the log of this file.
+    /// directory must be empty or contain this file's log.
     ///
     /// 1. The log is opened and checked to belong to this file.
     /// 2. The writes after the last checkpoint record are replayed in order, and the file is
@@ -153,8 +153,8 @@ impl PageFile {
             segment_bytes,
             buffer_bytes: options.log.buffer_bytes.min(segment_bytes),
             reserve_bytes: options.log.reserve_bytes.min(segment_bytes / 4),
-            // A checkpoint removes half of the segments at once. All are recycled, because filling
-            // new files with zeros would write as many bytes as the log itself.
+            // A checkpoint removes half the segments at once. All are recycled, because filling new
+            // files with zeros would write as many bytes as the log itself.
             spare_segments_max: SEGMENTS,
             ..options.log
         };
@@ -204,10 +204,10 @@ impl PageFile {
     ///
     /// # Errors
     /// Returns [`Error::TooLong`] if the write is too long, or [`Error::Log`] with `TooLong` if a
-    /// segment of the log is too short for it. Returns [`Error::Log`] with `Full` if the disk of
-    /// the log is full and a checkpoint freed no space: the write was not accepted, and later
-    /// writes succeed once there is space. Returns [`Error::Latched`], or [`Error::Log`] with
-    /// `Latched`, after a failed write or sync: open the page file again.
+    /// log segment is too short for it. Returns [`Error::Log`] with `Full` if the log's disk is
+    /// full and a checkpoint freed no space: the write was not accepted, and later writes succeed
+    /// once there is space. Returns [`Error::Latched`], or [`Error::Log`] with `Latched`, after a
+    /// failed write or sync: open the page file again.
     ///
     /// # Durability
     /// None until the ticket was awaited. Then this write and all writes accepted before it survive
@@ -219,7 +219,7 @@ impl PageFile {
         }
         crate::writer::check_range(offset, bytes.len())?;
         match self.append(offset, bytes) {
-            // A checkpoint may free space by removing segments of the log.
+            // A checkpoint may free space by removing log segments.
             Err(error) if error.is_full() && !self.log.is_latched() => {
                 self.checkpoint()?;
                 self.append(offset, bytes)
@@ -246,18 +246,18 @@ impl PageFile {
         Ok(ticket)
     }
 
-    /// Returns an upper bound of the number of log bytes between two records.
+    /// Returns an upper bound for the log bytes between two records.
     fn log_distance(&self, from: Lsn, to: Lsn) -> u64 {
         let at = |lsn: Lsn| {
             u64::from(lsn.segment()) * u64::from(self.segment_bytes) + u64::from(lsn.offset())
         };
-        // A checkpoint of another thread may be newer than the record.
+        // Another thread's checkpoint may be newer than the record.
         at(to).saturating_sub(at(from))
     }
 
     /// Reads up to `buffer.len()` bytes at `offset`, including writes that are not durable yet.
-    /// Returns the number of bytes read, which is less than the length of `buffer` only at the end
-    /// of the file.
+    /// Returns the number of bytes read, which is less than `buffer.len()` only at the end of the
+    /// file.
     ///
     /// # Errors
     /// Returns [`Error::Disk`] if the file cannot be read, and [`Error::Invalid`] if the range ends
@@ -269,7 +269,7 @@ impl PageFile {
     /// Waits until all accepted writes are durable in the log.
     ///
     /// # Errors
-    /// Returns [`Error::Log`] with `Latched` if a write or sync of the log failed.
+    /// Returns [`Error::Log`] with `Latched` if writing or syncing the log failed.
     ///
     /// # Durability
     /// When this returns `Ok`, every write accepted before this call survives a power cut.
@@ -288,7 +288,7 @@ impl PageFile {
         self.writer.barrier()
     }
 
-    /// Returns the length of the file in bytes, including buffered writes.
+    /// Returns the file length in bytes, including buffered writes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.writer.end_of(self.file)
@@ -300,7 +300,7 @@ impl PageFile {
         self.writer.stats()
     }
 
-    /// Returns the counters of the log.
+    /// Returns the log's counters.
     #[must_use]
     pub fn log_stats(&self) -> haul_append_log::Stats {
         self.log.stats()
@@ -316,8 +316,8 @@ impl PageFile {
     /// has the same effect, but ignores errors.
     ///
     /// # Errors
-    /// Returns the errors of [`PageFile::checkpoint`] and of closing the log. Acknowledged writes
-    /// are then still in the log.
+    /// Fails like [`PageFile::checkpoint`] and like closing the log. Acknowledged writes are then
+    /// still in the log.
     pub fn close(self) -> Result<()> {
         self.writer.close()?;
         drop(self.checkpoints);

@@ -11,7 +11,7 @@ use crate::page_file::format::{Owner, Record, write_header};
 use crate::page_file::recover::{self, LogSummary};
 use crate::writer::{FileId, SortedWriter};
 
-/// The state of the log of a patch.
+/// The state of a patch's log.
 #[derive(Debug)]
 pub enum PatchState {
     /// There is no patch: the directory is empty.
@@ -25,7 +25,7 @@ pub enum PatchState {
     Committed(Box<Patch>),
 }
 
-/// A set of writes that is collected in a log and then applied to a file atomically.
+/// Writes that are collected in a log and then applied to a file atomically.
 ///
 /// 1. [`Patch::begin`] creates the log, and [`Patch::add`] appends the writes to it. After a crash
 ///    during this step, the file is unchanged, and [`Patch::recover`] returns
@@ -71,7 +71,7 @@ impl Patch {
     /// be for the file `name`, which has `file_bytes` bytes.
     ///
     /// # Errors
-    /// Returns [`Error::Foreign`] if the log does not belong to a patch of this file,
+    /// Returns [`Error::Foreign`] if the log does not belong to a patch for this file,
     /// [`Error::Log`] if the log is damaged, and [`Error::InUse`] if the log is open.
     pub fn recover(log: &Arc<dyn Disk>, name: &str, file_bytes: u64) -> Result<PatchState> {
         if log.list("")?.iter().all(|name| name == LOCK_NAME) {
@@ -97,7 +97,7 @@ impl Patch {
     }
 
     /// Starts a patch in the root directory of `log`, which must be empty. `patch_bytes` is the
-    /// expected size of the patch, from which the segment length is derived.
+    /// patch's expected size, from which the segment length is derived.
     ///
     /// # Errors
     /// Returns [`Error::Log`] if the log cannot be created, such as on a full disk.
@@ -202,9 +202,9 @@ impl Patch {
         Ok(())
     }
 
-    /// Removes the log of a patch that was applied or never committed. The log must not be open.
-    /// Segments are removed in ascending order, so that the last checkpoint record is removed last:
-    /// after an interrupted removal, an applied patch is not applied again.
+    /// Removes the log after the patch was applied, or if it was never committed. The log must not
+    /// be open. Segments are removed in ascending order, so that the last checkpoint record is
+    /// removed last: after an interrupted removal, an applied patch is not applied again.
     ///
     /// # Errors
     /// Returns [`Error::Disk`] if a file cannot be removed.

@@ -1,4 +1,4 @@
-//! Checks the log of a page file or patch, and replays its writes since the last checkpoint.
+//! Checks a page file's or patch's log, and replays its writes since the last checkpoint.
 
 use std::sync::Arc;
 
@@ -8,14 +8,13 @@ use haul_disk::Disk;
 use crate::error::{Error, Result};
 use crate::page_file::format::{Owner, Record, decode};
 
-/// A summary of the records of a log.
 #[derive(Debug, Default)]
 pub(crate) struct LogSummary {
     /// The last checkpoint record.
     pub(crate) checkpoint: Option<Checkpoint>,
     pub(crate) records: u64,
-    /// The number of writes that the commit record of a patch declares; `None` if there is no
-    /// commit record.
+    /// The number of writes that a patch's commit record declares; `None` if there is no commit
+    /// record.
     pub(crate) committed: Option<u64>,
     /// `true` if any record has an unknown kind or version.
     pub(crate) is_foreign: bool,
@@ -43,8 +42,8 @@ impl LogSummary {
         }
     }
 
-    /// Checks that the log belongs to the file `name` of `file_bytes` bytes. A log without records
-    /// is new and passes the check.
+    /// Checks that the log belongs to the file `name` with `file_bytes` bytes. A log without
+    /// records is new and passes the check.
     pub(crate) fn check(
         &self,
         dir: &dyn Disk,
@@ -95,10 +94,10 @@ pub(crate) fn open(
     Ok((log, summary))
 }
 
-/// A callback that receives the LSN, the file offset and the bytes of a write.
+/// A callback that receives a write's LSN, file offset and bytes.
 pub(crate) type WriteVisitor<'a> = dyn FnMut(Lsn, u64, &[u8]) -> Result<()> + 'a;
 
-/// Calls `visit` for each write of the log after the LSN `through`, in order. Returns the number of
+/// Calls `visit` for each logged write after the LSN `through`, in order. Returns the number of
 /// writes.
 pub(crate) fn for_each_write(log: &Log, through: Lsn, visit: &mut WriteVisitor<'_>) -> Result<u64> {
     let mut reader = log.reader(through);

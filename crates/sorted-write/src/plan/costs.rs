@@ -1,9 +1,9 @@
-//! Decides by the cost model of a device whether two requests are merged.
+//! Decides by a device's cost model whether two requests are merged.
 
-/// The cost model of a device.
+/// A device's cost model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Costs {
-    /// The time that one additional request takes, in microseconds.
+    /// The time that an additional request takes, in microseconds.
     pub request_us: u64,
     /// The sequential bandwidth, in bytes per second.
     pub bytes_per_second: u64,
@@ -17,15 +17,15 @@ impl Costs {
     /// An SSD that serves 100,000 requests or 2 GB per second.
     pub const SSD: Self = Self { request_us: 10, bytes_per_second: 2_000_000_000 };
 
-    /// Returns the number of bytes that the device transfers in the time of one request.
+    /// Returns the bytes that the device transfers in one request's time.
     pub(super) fn request_bytes(self) -> u64 {
         let bytes = u128::from(self.request_us) * u128::from(self.bytes_per_second) / 1_000_000;
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
     /// `true` if two write requests with a gap of `gap_bytes` between them take less time as one
-    /// request that reads the gap and writes it back. `partial_ends` (0 to 2) is the number of ends
-    /// of the gap at which a unit is only partially written and must be read in any case.
+    /// request that reads the gap and writes it back. `partial_ends` (0 to 2) is the number of gap
+    /// ends at which a unit is only partially written and must be read in any case.
     ///
     /// Unmerged, there are two writes and `partial_ends` reads. Merged, there are one write and one
     /// read, and the gap is transferred twice. Merging thus saves `partial_ends` requests: it saves

@@ -1,13 +1,13 @@
-//! Defines the writes to be planned, and the pieces of writes that no newer write overwrites.
+//! Defines the writes to plan, and the pieces of writes that no newer write overwrites.
 
-/// A write to be planned. The structure has 16 bytes, so that a million writes can be sorted within
-/// the CPU cache.
+/// A write to plan. The structure has 16 bytes, so that a million writes can be sorted within the
+/// CPU cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     /// The offset in the file, in bytes.
     pub offset: u64,
-    /// The sequence number of the write. Where writes overlap, the bytes of the write with the
-    /// greatest number are kept.
+    /// The write's sequence number. Where writes overlap, the bytes of the write with the greatest
+    /// number are kept.
     pub number: u32,
     /// The length in bytes, at least 1.
     pub bytes: u32,
@@ -30,7 +30,7 @@ pub struct Piece {
     pub bytes: u32,
     /// The sequence number of the write that contains the piece.
     pub number: u32,
-    /// The offset of the piece within this write.
+    /// The piece's offset within this write.
     pub from: u32,
 }
 

@@ -1,6 +1,6 @@
-//! Defines byte ranges of a file, and computes the seek distance between them.
+//! Defines byte ranges in a file, and computes the seek distance between them.
 
-/// A byte range of the file.
+/// A byte range in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// The offset in the file, in bytes.
@@ -17,8 +17,8 @@ impl Extent {
     }
 }
 
-/// Returns the total seek distance of a sequence of requests in bytes: the sum of the distances
-/// from the end of each request to the start of the next, beginning at offset 0.
+/// Returns the total seek distance for a sequence of requests, in bytes: the sum of the distances
+/// from each request's end to the next one's start, beginning at offset 0.
 pub fn travel_bytes(extents: impl IntoIterator<Item = Extent>) -> u64 {
     let mut at = 0_u64;
     extents.into_iter().fold(0_u64, |travel, extent| {

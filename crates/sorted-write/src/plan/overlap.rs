@@ -1,11 +1,11 @@
-//! Resolves overlapping writes: the bytes of the newest write are kept.
+//! Resolves overlapping writes: the newest write's bytes are kept.
 
 use std::collections::BinaryHeap;
 
 use super::entry::{Entry, Piece};
 
-/// Calls `visit` for the parts of entries that no newer entry overwrites, in ascending order and
-/// without overlap. `entries` must be sorted by offset.
+/// Calls `visit` for the parts that no newer entry overwrites, in ascending order and without
+/// overlap. `entries` must be sorted by offset.
 pub(super) fn for_each_newest(entries: &[Entry], visit: &mut impl FnMut(Piece)) {
     let mut rest = entries;
     while let Some((first, others)) = rest.split_first() {
@@ -20,8 +20,8 @@ pub(super) fn for_each_newest(entries: &[Entry], visit: &mut impl FnMut(Piece)) 
     }
 }
 
-/// `true` if the entry starts before `end`. In this case `end` becomes the end of the entry if that
-/// is greater.
+/// `true` if the entry starts before `end`. Then raises `end` to the entry's end if that is
+/// greater.
 fn overlaps(entry: &Entry, end: &mut u64) -> bool {
     let is_within = entry.offset < *end;
     if is_within {

@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 
-/// The number of bits of the offset by which one pass over the entries sorts them.
+/// The number of offset bits by which one pass over the entries sorts them.
 const DIGIT_BITS: u32 = 11;
 const DIGITS: usize = u64::BITS.div_ceil(DIGIT_BITS) as usize;
 const VALUES: usize = 1 << DIGIT_BITS;
@@ -17,10 +17,10 @@ fn digit(entry: &Entry, number: usize) -> usize {
 
 /// Sorts entries by offset, then by number.
 ///
-/// Entries mostly arrive in the order of their numbers. A stable sort then needs to consider only
-/// the offsets, with one pass for each group of eleven bits in which the offsets differ: four
-/// passes for a file of 100 GB. This takes a third of the time of a comparison sort. `spare` is
-/// memory for the passes.
+/// Entries mostly arrive in number order. A stable sort then needs to consider only the offsets,
+/// with one pass for each group of eleven bits in which the offsets differ: four passes for a 100
+/// GB file. This takes a third of the time that a comparison sort takes. `spare` is memory for the
+/// passes.
 pub(super) fn sort(entries: &mut [Entry], spare: &mut Vec<Entry>) {
     let is_ordered = |pair: &[Entry]| pair[0].number <= pair[1].number;
     if entries.len() < COMPARISON_SORT_MAX || !entries.windows(2).all(is_ordered) {

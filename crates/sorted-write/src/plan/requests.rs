@@ -12,16 +12,16 @@ use super::radix_sort::sort;
 /// Constraints on the requests to a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// The length of a write unit in bytes, a power of two. Requests begin and end at multiples of
+    /// The write unit's length in bytes, a power of two. Requests begin and end at multiples of
     /// this length. If a unit is only partially written, its other bytes are read first.
     pub unit_bytes: u64,
     /// The file offset at which the last whole unit ends, a multiple of the unit. Beyond this
     /// offset, requests contain exactly the bytes written, because a whole unit would extend the
     /// file.
     pub units_end: u64,
-    /// The maximum length of a request in bytes, a multiple of the unit.
+    /// The maximum request length in bytes, a multiple of the unit.
     pub request_bytes_max: u64,
-    /// The cost model of the device.
+    /// The device's cost model.
     pub costs: Costs,
 }
 
@@ -29,30 +29,30 @@ pub struct Rules {
 /// completely. Where both have a byte, the piece is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The range of the file that the request writes.
+    /// The file range that the request writes.
     pub extent: Extent,
     /// `true` if the request consists of whole units.
     pub is_units: bool,
-    /// The range of [`Plan::pieces`] that the request writes.
+    /// The range in [`Plan::pieces`] that the request writes.
     pub pieces: Range<usize>,
-    /// The range of [`Plan::reads`] that must be read before the request is written.
+    /// The range in [`Plan::reads`] that must be read before the request is written.
     pub reads: Range<usize>,
 }
 
 /// The planned requests to a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The write requests, in ascending order of their offsets.
+    /// The write requests, by ascending offset.
     pub requests: Vec<Request>,
-    /// The pieces of all requests, in ascending order.
+    /// All requests' pieces, in ascending order.
     pub pieces: Vec<Piece>,
-    /// The ranges to be read before the requests are written: partially written units and gaps
-    /// between pieces.
+    /// The ranges to read before the requests are written: partially written units and gaps between
+    /// pieces.
     pub reads: Vec<Extent>,
 }
 
 /// Sorts `entries` and plans the requests that write them. Sorting is fastest if the entries are in
-/// the order of their numbers.
+/// number order.
 #[must_use]
 pub fn plan(entries: &mut [Entry], rules: &Rules) -> Plan {
     let mut plan = Plan::default();
@@ -61,7 +61,7 @@ pub fn plan(entries: &mut [Entry], rules: &Rules) -> Plan {
     plan
 }
 
-/// A planner that reuses the memory of one plan for the next.
+/// A planner that reuses one plan's memory for the next.
 #[derive(Debug, Default)]
 pub(crate) struct Planner {
     entries: Vec<Entry>,
@@ -83,7 +83,7 @@ impl Planner {
     }
 }
 
-/// Fills an empty plan with the requests of sorted entries.
+/// Fills an empty plan with requests for sorted entries.
 fn build(entries: &[Entry], rules: &Rules, plan: &mut Plan) {
     let request_bytes = rules.costs.request_bytes();
     plan.pieces.reserve(entries.len());
@@ -107,8 +107,7 @@ struct Run {
 
 struct Builder<'a> {
     rules: &'a Rules,
-    /// The result of [`Costs::request_bytes`], cached because computing it takes a 128-bit
-    /// division.
+    /// The cached result of [`Costs::request_bytes`]: computing it takes a 128-bit division.
     request_bytes: u64,
     plan: &'a mut Plan,
     run: Option<Run>,
@@ -154,7 +153,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `true` if the piece is added to the current request instead of starting another one.
+    /// `true` if the piece is added to the current request instead of starting another.
     fn extends_run(&self, piece: &Piece, unit: u64) -> bool {
         let Some(run) = &self.run else { return true };
         let first = piece.offset & !(unit - 1);
@@ -170,7 +169,7 @@ impl Builder<'_> {
         is_cheaper(gap_bytes, partial_ends, self.request_bytes)
     }
 
-    /// Adds a read of the units that contain the unwritten range `from..to` of the current request.
+    /// Adds a read for the units that contain the current request's unwritten range `from..to`.
     /// Extends the previous read instead if transferring the bytes between this read and the
     /// previous one takes less time than another request.
     fn read_hole(&mut self, from: u64, to: u64) {

@@ -1,11 +1,11 @@
-//! Parses lists of files that are to be written at offsets. Performs no I/O.
+//! Parses lists of files to write at offsets. Performs no I/O.
 
 use std::path::PathBuf;
 
-/// A line of a list: the content of the file `path` is to be written at `offset`.
+/// A list line: the content of the file `path` is to be written at `offset`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListLine {
-    /// The number of the line, counted from 1.
+    /// The line number, counted from 1.
     pub number: u64,
     /// The offset in the target file, in bytes.
     pub offset: u64,
@@ -13,16 +13,16 @@ pub struct ListLine {
     pub path: PathBuf,
 }
 
-/// The error for a malformed line of a list.
+/// The error for a malformed list line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected an offset in bytes, a space and a path, such as: 4096 page.bin")]
 pub struct ListLineError {
-    /// The number of the line, counted from 1.
+    /// The line number, counted from 1.
     pub number: u64,
 }
 
-/// Parses a list with lines of the form `offset path`. Skips empty lines and lines that begin with
-/// `#`.
+/// Parses a list whose lines have the form `offset path`. Skips empty lines and lines that begin
+/// with `#`.
 ///
 /// # Errors
 /// Yields a [`ListLineError`] for each malformed line.

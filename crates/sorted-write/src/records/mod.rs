@@ -1,4 +1,4 @@
-//! Reads the writes to be made from a stream of records, or from a list of files.
+//! Reads the writes to make from a record stream, or from a file list.
 
 mod list;
 mod record;

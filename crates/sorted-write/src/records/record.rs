@@ -1,22 +1,22 @@
 //! Reads records from a stream. A record consists of an offset (8 bytes) and a length (4 bytes),
-//! both little-endian, and the bytes to be written.
+//! both little-endian, and the bytes to write.
 
 use std::io::{self, Read};
 
-/// The length of a record header, in bytes.
+/// The record header's length, in bytes.
 const HEADER_BYTES: usize = 12;
 
-/// The maximum number of bytes of a record that [`RecordParts`] reads at a time.
+/// The maximum number of bytes that [`RecordParts`] reads at a time.
 const PART_BYTES: usize = 1 << 20;
 
-/// The header of a record, whose bytes follow in the stream.
+/// A record's header. The record's bytes follow in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// The number of the record, counted from 1.
+    /// The record number, counted from 1.
     pub number: u64,
     /// The offset in the file at which the bytes are written.
     pub offset: u64,
-    /// The number of bytes to be written.
+    /// The number of bytes to write.
     pub bytes: u64,
 }
 
@@ -30,13 +30,13 @@ pub enum RecordError {
     /// interrupted.
     #[error("the input ends within record {number}, after {got} of {of} {part} bytes")]
     Truncated {
-        /// The number of the record.
+        /// The record number, counted from 1.
         number: u64,
-        /// The number of bytes read of this part.
+        /// The number of bytes read for this part.
         got: u64,
-        /// The length of this part in bytes.
+        /// The part's length in bytes.
         of: u64,
-        /// The part of the record, `header` or `data`.
+        /// The record part, `header` or `data`.
         part: &'static str,
     },
     /// The record ends after the end of the file: correct the offset, or permit the file to grow.
@@ -47,13 +47,13 @@ pub enum RecordError {
     BeyondEnd {
         /// The record.
         record: Record,
-        /// The length of the file in bytes.
+        /// The file length in bytes.
         file_bytes: u64,
     },
 }
 
 impl Record {
-    /// Reads the header of record `number` of a stream. Returns `None` at the end of the stream.
+    /// Reads record `number`'s header from a stream. Returns `None` at the end of the stream.
     ///
     /// # Errors
     /// Returns [`RecordError::Read`] if reading fails, and [`RecordError::Truncated`] if the stream
@@ -96,7 +96,7 @@ impl Record {
     }
 }
 
-/// A reader of the bytes of a record in parts.
+/// A reader for a record's bytes, in parts.
 pub struct RecordParts<'a> {
     source: &'a mut dyn Read,
     record: Record,
@@ -127,8 +127,8 @@ impl RecordParts<'_> {
     }
 }
 
-/// Fills the buffer and returns the number of bytes read, which is less than the length of the
-/// buffer only at the end of the source.
+/// Fills the buffer and returns the number of bytes read, which is less than the buffer length only
+/// at the end of the source.
 fn read_up_to(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, RecordError> {
     let mut done = 0;
     while done < buffer.len() {

@@ -1,26 +1,25 @@
-//! Decides from the lengths of batches how the next segment is prepared and written. Performs no
-//! I/O.
+//! Decides from batch lengths how the next segment is prepared and written. Performs no I/O.
 //!
-//! The first write to a block that was only reserved changes metadata of the file system, so that
-//! the next sync commits its journal: about one more sync for each batch. Writing zeros to the
-//! block before avoids this commit, but sends every byte to the device twice. Zeros therefore pay
-//! for small batches only. For the same reason, large batches bypass the page cache: copying them
-//! into it takes longer than the system calls of a direct write.
+//! The first write to a block that was only reserved changes file system metadata, so that the next
+//! sync commits its journal: about one more sync for each batch. Writing zeros to the block before
+//! avoids this commit, but sends every byte to the device twice. Zeros therefore pay for small
+//! batches only. For the same reason, large batches bypass the page cache: copying them into it
+//! takes longer than the system calls of a direct write.
 
-/// The mean length in bytes from which on batches are large. Measured with `haul bench
+/// The mean length in bytes at or above which batches are large. Measured with `haul bench
 /// small-files`; see `docs/small-files.md`.
 const LARGE_BATCH_BYTES_MIN: u64 = 288 << 10;
 
-/// The mean length in bytes from which on batches are still large if those of the previous segment
-/// were. A load between both limits does not alternate between the two methods.
+/// The mean length in bytes at or above which batches are still large if the previous segment's
+/// batches were. A load between both limits does not alternate between the two methods.
 const STILL_LARGE_BATCH_BYTES_MIN: u64 = 192 << 10;
 
-/// The number and the total length of the batches written to the current segment.
+/// How many batches were written to the current segment, and their total length.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BatchSizes {
     batches: u64,
     bytes: u64,
-    /// `true` if the batches of the previous segment were large.
+    /// `true` if the previous segment's batches were large.
     were_large: bool,
 }
 
@@ -30,8 +29,8 @@ impl BatchSizes {
         self.bytes += bytes;
     }
 
-    /// `true` if the batches are large on average. The batches of the next segment are expected to
-    /// be as long as those of the current one.
+    /// `true` if the batches are large on average. The next segment's batches are expected to be as
+    /// long as the current segment's.
     pub(crate) fn are_large(self) -> bool {
         let least =
             if self.were_large { STILL_LARGE_BATCH_BYTES_MIN } else { LARGE_BATCH_BYTES_MIN };
@@ -39,7 +38,7 @@ impl BatchSizes {
         mean.map_or(self.were_large, |mean| mean >= least)
     }
 
-    /// Returns the counters of the next segment, before its first batch.
+    /// Returns the next segment's counters, before its first batch.
     pub(crate) fn next_segment(self) -> Self {
         Self { batches: 0, bytes: 0, were_large: self.are_large() }
     }

@@ -3,26 +3,25 @@
 //! Many writers append a record, wait for its sync, and append the next record shortly after the
 //! sync. If the next batch were written immediately, it would miss these records, and half of the
 //! writers would always wait for two syncs. The thread that commits the next batch therefore first
-//! waits for the writers of the previous one. The wait ends after half the duration of a sync, or
-//! earlier if no record arrives for a quarter of it. Of a long batch, only the part of the duration
-//! counts that a short batch takes, too. A lone writer never waits.
+//! waits for the previous batch's writers. The wait ends after half a sync's duration, or earlier
+//! if no record arrives for a quarter of it. Of a long batch, only the part of the duration counts
+//! that a short batch takes, too. A lone writer never waits.
 
 use std::time::{Duration, Instant};
 
-/// The duration of a sync divided by these numbers gives the maximum duration of a wait, and the
-/// time without a new record after which a wait ends.
+/// A wait takes at most a sync's duration divided by [`PART_OF_SYNC`]. It ends early after this
+/// duration divided by [`PART_OF_SYNC_IDLE`] without a new record.
 const PART_OF_SYNC: u32 = 2;
 const PART_OF_SYNC_IDLE: u32 = 4;
 
-/// The length in bytes from which on the duration of a batch grows with its length. The part of the
-/// duration that grows cannot be saved by writing two batches as one, so it does not extend a wait.
+/// The length in bytes above which a batch's duration grows with its length. The part that grows
+/// cannot be saved by writing two batches as one, so it does not extend a wait.
 const FIXED_COST_BYTES: u64 = 256 << 10;
 
 /// The maximum number of consecutive batches that skip the wait because earlier waits brought few
 /// records.
 const SKIPS_MAX: u32 = 64;
 
-/// The limits of one wait for more records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wait {
     /// The number of records at which the wait ends.
@@ -46,25 +45,25 @@ impl Wait {
     }
 }
 
-/// Statistics of earlier batches, from which the wait of the next batch is computed.
+/// Statistics of earlier batches, from which the next batch's wait is computed.
 #[derive(Debug, Default)]
 pub(crate) struct Gather {
-    /// The moving average of the time to write and sync a batch, without the time that its bytes
-    /// take beyond [`FIXED_COST_BYTES`].
+    /// The moving average of a batch's time to write and sync, scaled down to [`FIXED_COST_BYTES`]
+    /// if the batch is longer.
     sync: Duration,
     /// The number of records expected in the next batch, and the time until which it may wait for
     /// them.
     expected: u32,
     until: Option<Instant>,
-    /// `skip` is the number of following batches that do not wait. `skip_next` is the number that
-    /// was last assigned to `skip`; it doubles with each wait that brings few records.
+    /// `skip` counts the following batches that do not wait. `skip_next` is the value last assigned
+    /// to `skip`; it doubles with each wait that brings few records.
     skip: u32,
     skip_next: u32,
 }
 
 impl Gather {
-    /// Updates the statistics after a batch of so many bytes and records. It took `took` to write
-    /// and sync, while `pending` records were appended to the next batch.
+    /// Updates the statistics after a batch of `bytes` bytes and `records` records. It took `took`
+    /// to write and sync, while `pending` records were appended to the next batch.
     pub(crate) fn batch_done(
         &mut self,
         now: Instant,
@@ -83,8 +82,8 @@ impl Gather {
         self.expected > 1
     }
 
-    /// Returns the limits of the wait of a batch that has `records` records; `None` if it should
-    /// not wait.
+    /// Returns the wait limits for a batch that has `records` records; `None` if it should not
+    /// wait.
     pub(crate) fn wait_for(&mut self, now: Instant, records: u32) -> Option<Wait> {
         let until = self.until.filter(|until| now < *until && records < self.expected)?;
         if self.skip > 0 {

@@ -2,19 +2,19 @@
 //! next record begins a page. Performs no I/O.
 //!
 //! A batch is written in whole pages. A record of one page that does not begin at the beginning of
-//! a page is therefore written as two pages. Padding after the record before moves it to a page of
-//! its own. The padding itself costs no write, because it lies in the last page of the batch before.
+//! a page is therefore written as two pages. Padding after the record before moves it to its own
+//! page. The padding itself costs no write, because it lies in the last page of the batch before.
 
 use haul_disk::PAGE_BYTES;
 
 use crate::format::RECORD_HEADER_BYTES;
 
-/// The maximum length in bytes of the padding of each record. A longer padding would enlarge the
-/// log by more than an eighth to save the write of a page.
+/// The maximum padding after each record, in bytes. A longer padding would enlarge the log by more
+/// than an eighth to save a page write.
 const EACH_BYTES_MAX: usize = PAGE_BYTES / 8;
 
-/// Returns the length in bytes of the padding record after a lone record of `record_bytes` bytes
-/// that ends at the offset `end`; `None` if there should be none. The next record is expected to
+/// Returns the length in bytes of the padding record that follows a lone record of `record_bytes`
+/// bytes ending at the offset `end`; `None` if there should be none. The next record is expected to
 /// have the same length.
 pub(in crate::append) fn padding_bytes(end: u32, record_bytes: usize) -> Option<usize> {
     let used = end as usize % PAGE_BYTES;
@@ -27,8 +27,8 @@ pub(in crate::append) fn padding_bytes(end: u32, record_bytes: usize) -> Option<
     if left >= RECORD_HEADER_BYTES {
         Some(left)
     } else {
-        // A padding record has a header, for which this page has no space. Records of whole pages
-        // need padding only once, so it may extend over the next page.
+        // A padding record has a header, for which this page has no space. Records that fill whole
+        // pages need padding only once, so it may extend over the next page.
         (whole == record_bytes).then_some(left + PAGE_BYTES)
     }
 }

@@ -1,25 +1,26 @@
-//! Plans the disk requests that read many records: in the order of the disk, neighbours together.
-//! Pure.
+//! Plans the disk requests that read many records: in disk order, neighbours together. Performs no
+//! I/O.
 
 use std::ops::Range;
 
 use crate::format::RECORD_HEADER_BYTES;
 use crate::record::RecordRequest;
 
-/// The longest run of neighbouring records that is read with one request, except a single record.
+/// The longest run of neighbouring records that is read with one request, unless a single record is
+/// longer.
 pub(crate) const RUN_BYTES_MAX: u32 = 256 << 10;
 
-/// The longest gap between two records that is read to save a request. Reading so many bytes costs
-/// a solid-state disk about as much as another request, and a spinning disk far less.
+/// The longest gap between two records that is read to save a request. Reading that many bytes
+/// costs a solid-state disk about as much as another request, and a spinning disk far less.
 const GAP_BYTES_MAX: u32 = 16 << 10;
 
-/// A range of a segment that is read with one request, and the records in it.
+/// A segment range that is read with one request, and the records in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
     pub(crate) bytes: u32,
-    /// The indexes of the requests for these records.
+    /// The indexes of these records' requests.
     pub(crate) requests: Range<usize>,
 }
 
@@ -72,7 +73,7 @@ mod tests {
         (0..).zip(places).map(request).collect()
     }
 
-    /// Returns the runs as segment, offset, bytes and number of records.
+    /// Returns each run as segment, offset, bytes and number of records.
     fn runs(places: &[(u32, u32, u32)]) -> Vec<(u32, u32, u32, usize)> {
         let runs = plan(&mut requests(places));
         runs.into_iter()
@@ -92,7 +93,7 @@ mod tests {
             (vec![(1, 0, 968), (1, 1000 + gap, 8)], vec![(1, 0, 1040 + gap, 2)]),
             (vec![(1, 0, 968), (1, 1008 + gap, 8)], vec![(1, 0, 1000, 1), (1, 1008 + gap, 40, 1)]),
             (vec![(1, 0, 100), (2, 200, 100)], vec![(1, 0, 132, 1), (2, 200, 132, 1)]),
-            // A long record alone may exceed the maximum of a run.
+            // A long record alone may exceed a run's maximum.
             (vec![(1, 0, 1 << 20), (1, 8, 8)], vec![(1, 0, (1 << 20) + HEADER, 2)]),
             (
                 vec![(1, 0, 200 << 10), (1, 200 << 10, 56 << 10)],

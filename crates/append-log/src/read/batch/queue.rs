@@ -1,5 +1,5 @@
-//! Executes reads of ranges of segments: many at once through io_uring, or one after the other
-//! without it, and on simulated disks.
+//! Executes reads of segment ranges: many at once through io_uring, or one after the other without
+//! it, and on simulated disks.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,21 +13,21 @@ use crate::segments::Segment;
 /// The number of reads in flight.
 pub(crate) const DEPTH: usize = 64;
 
-/// The number of reads from which on a ring is worth its creation, which takes about as long as
+/// The number of reads at or above which a ring is worth creating, which takes about as long as
 /// some reads.
 const RING_READS_MIN: usize = 8;
 
-/// A range of a segment to read.
+/// A segment range to read.
 #[derive(Debug)]
 pub(crate) struct RangeRead {
     pub(crate) segment: Arc<Segment>,
     pub(crate) offset: u32,
     pub(crate) bytes: usize,
-    /// The caller's number of the read.
+    /// The caller's identifier for the read.
     pub(crate) number: usize,
 }
 
-/// A completed read. If it failed, or reached the end of the file, `bytes` are fewer than requested.
+/// A completed read. If it failed, or reached the end of the file, `bytes` is less than requested.
 #[derive(Debug)]
 pub(crate) struct RangeBytes {
     pub(crate) segment: Arc<Segment>,
@@ -48,7 +48,7 @@ impl AsFd for RingFile {
     }
 }
 
-/// A queue of reads.
+/// Reads that are queued or in flight.
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// `None` if the kernel does not permit io_uring, or the ring has failed.
@@ -71,11 +71,10 @@ impl Queue {
 
     /// Returns `true` if no further read should be pushed before one is returned.
     pub(crate) fn is_full(&self) -> bool {
-        // Calls are made one after the other, so a queue of them has no use.
+        // Calls are made one after the other, so queueing more of them has no benefit.
         !self.calls.is_empty() || self.ring.as_ref().is_some_and(Ring::is_full)
     }
 
-    /// Queues a read.
     pub(crate) fn push(&mut self, read: RangeRead) {
         let buffer = match &self.ring {
             Some(ring) if !ring.is_full() && read.segment.file.descriptor().is_some() => {
@@ -133,7 +132,7 @@ impl Queue {
 
     /// Takes a buffer back for later reads.
     pub(crate) fn release(&mut self, buffer: AlignedBuf) {
-        // The memory of a long record is not kept.
+        // A long record's memory is not kept.
         if buffer.len() <= RUN_BYTES_MAX as usize {
             self.buffers.push(buffer);
         }

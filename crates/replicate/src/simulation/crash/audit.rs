@@ -1,4 +1,4 @@
-//! Checks of the objects in the remote store.
+//! Checks the objects in the remote store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::simulation::crash::machine::store_options;
 use crate::simulation::crash::model::{Contents, Model, contents};
 use crate::store::{Fetch, restore_store, restore_store_at};
 
-/// Checks that the copy is complete and has a state of the model: the newest one, and one of those
-/// that are kept, or all of them.
+/// Checks that the copy is complete and has a state of the model. Restores the newest state, and
+/// one kept state or all of them.
 pub(super) fn check(objects: InMemory, model: &mut Model, random: Option<&mut Random>) {
     let remote = Remote::new(Arc::new(objects), "copy").unwrap();
     let Some(object) = ManifestObject::load(&remote).unwrap() else { return };
@@ -67,7 +67,7 @@ fn load(remote: &Remote, entry: &HistoryEntry) -> Manifest {
     manifest
 }
 
-/// Returns the names of the chunks and the index files of a manifest.
+/// Returns the names of a manifest's chunks and index files.
 fn references(manifest: &Manifest) -> BTreeSet<String> {
     let segments = manifest.segments.iter();
     let chunks = segments
@@ -81,7 +81,7 @@ fn check_references(remote: &Remote, manifest: &Manifest) {
     }
 }
 
-/// Checks that the remote store has no objects but those of a copy of which no states are kept.
+/// Checks that the remote store has only the objects that a copy without kept states has.
 pub(super) fn check_no_garbage(objects: InMemory, big_files: &[String]) {
     let remote = Remote::new(Arc::new(objects), "copy").unwrap();
     let object = ManifestObject::load(&remote).unwrap().unwrap();

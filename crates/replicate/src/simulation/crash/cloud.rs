@@ -1,5 +1,5 @@
-//! The remote store of a simulation. Requests fail, lose their answers, are executed late, or are
-//! the last ones of their machine.
+//! A simulation's remote store. Requests fail, lose their answers, are executed late, or are their
+//! machine's last ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use object_store::{
 };
 use parking_lot::Mutex;
 
-/// The greatest number of requests after which a late change is executed.
+/// The maximum number of requests after which a late change is executed.
 const LATE_MAX: u64 = 40;
 
 /// The state of the remote store, and of the network to it.
@@ -42,8 +42,8 @@ struct State {
     random: Random,
     weather: Weather,
     requests: u64,
-    /// Changes whose senders have got an error, with the number of the request before which each
-    /// is executed.
+    /// Changes whose senders have got an error, each with the request number before which it is
+    /// executed.
     late: Vec<(u64, Change)>,
 }
 
@@ -88,7 +88,7 @@ impl Cloud {
         self.objects.fork()
     }
 
-    /// Executes the late changes that are due, and decides the fate of a request.
+    /// Executes the late changes that are due, and decides a request's fate.
     async fn begin(&self, line: &Line) -> Fate {
         let (due, fate) = {
             let mut state = self.state.lock();
@@ -103,7 +103,6 @@ impl Cloud {
         fate
     }
 
-    /// Executes all late changes.
     pub(super) fn execute_late(&self) {
         let late = std::mem::take(&mut self.state.lock().late);
         let all = async {
@@ -115,7 +114,7 @@ impl Cloud {
     }
 
     async fn execute(&self, change: Change) {
-        // The condition of a put may not hold any more, and an object may have been deleted.
+        // A put's condition may not hold any more, and an object may have been deleted.
         match change {
             Change::Put(path, payload, options) => {
                 drop(self.objects.put_opts(&path, payload, options).await);
@@ -156,11 +155,11 @@ impl State {
     }
 }
 
-/// The connection of a machine to the remote store.
+/// A machine's connection to the remote store.
 pub(super) struct Line {
     cloud: Arc<Cloud>,
     machine: MemoryDisk,
-    /// The number of requests until the power of the machine fails.
+    /// How many requests are left until the machine's power fails.
     left: Mutex<Option<u64>>,
 }
 
@@ -170,7 +169,7 @@ impl Line {
         Arc::new(Self { cloud, machine, left: Mutex::new(None) })
     }
 
-    /// Cuts the power of the machine during the request after `count` others.
+    /// Cuts the machine's power during the request after `count` others.
     pub(super) fn cut_power_after(&self, count: u64) {
         *self.left.lock() = Some(count);
     }
@@ -212,7 +211,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// A connection that is an object store. Clones share it.
+/// A connection as an object store. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Connection(pub(super) Arc<Line>);
 
@@ -317,7 +316,7 @@ impl ObjectStore for Connection {
     }
 }
 
-/// An upload in parts, which may be interrupted after each of them.
+/// An upload in parts, which may be interrupted after each part.
 #[derive(Debug)]
 struct Upload {
     /// `None` after it was completed.

@@ -1,4 +1,4 @@
-//! A machine of a simulation, and the process that runs on it.
+//! A simulated machine, and the process that runs on it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,10 +23,10 @@ use crate::store::StoreSource;
 use crate::tier::TieredDisk;
 use crate::tier::thread::{Mover, Shared};
 
-/// The length from which on an object has a file of its own.
+/// The length in bytes at or above which an object has its own file.
 pub(super) const BIG_BYTES: u64 = 1 << 20;
 
-/// The lease of owners that have one. It is so long that no thread renews it.
+/// The owners' lease, if they have one. It is so long that no thread renews it.
 pub(super) const LEASE: Duration = Duration::from_hours(1);
 
 /// A clock that only the simulation advances.
@@ -69,7 +69,7 @@ impl Machine {
         self.disk.is_off()
     }
 
-    /// Makes the power fail during some later change of the disk or some later request.
+    /// Makes the power fail during some later disk change or some later request.
     pub(super) fn cut_power_later(&self, random: &mut Random) {
         let below = *random.pick(&[3, 10, 40, 150]);
         match random.below(3) {
@@ -85,7 +85,8 @@ impl Machine {
         !self.is_off()
     }
 
-    /// Returns the machine that is started again after a power cut, or after its process was killed.
+    /// Returns the machine that is started again after a power cut, or after its process was
+    /// killed.
     pub(super) fn restart(&self, random: &mut Random) -> Self {
         let medium = self.disk.medium();
         let left = match self.is_off() {
@@ -107,7 +108,7 @@ pub(super) fn store_options(progress: Option<&Arc<Progress>>) -> StoreOptions {
     }
 }
 
-/// Returns random options of a process.
+/// Returns random options for a process.
 pub(super) fn random_options(random: &mut Random, lease: Option<Duration>) -> Options {
     let chunk_bytes = *random.pick(&[64 << 10, 1 << 20, 2 << 20, 4 << 20]);
     Options {
@@ -138,7 +139,6 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Opens the store of a machine.
     pub(super) fn open(
         machine: &Machine,
         progress: Arc<Progress>,
@@ -160,7 +160,7 @@ impl Process {
         StoreSource::new(Arc::clone(&self.store), self.machine.local())
     }
 
-    /// Claims the copy. Waits until the lease of an earlier owner has run out.
+    /// Claims the copy. Waits until an earlier owner's lease has run out.
     pub(super) fn claim(&mut self, options: Options, clock: &Arc<SlowClock>) -> Result<()> {
         self.progress.set_lease(options.lease, &(Arc::clone(clock) as Arc<dyn Clock>));
         let source = Arc::new(self.source());
@@ -234,14 +234,14 @@ impl Process {
         }
     }
 
-    /// Drops parts of the store, or fetches them.
+    /// Drops store parts, or fetches them.
     pub(super) fn move_parts(&self) -> Result<()> {
         let Some(disk) = self.tiered.clone() else { return Ok(()) };
         let (store, local_bytes_max) = (Arc::clone(&self.store), self.local_space);
         Mover { store, disk, local_bytes_max }.look(&Shared::default()).map(drop)
     }
 
-    /// Returns the number of segments that are only in the copy.
+    /// Returns how many segments are only in the copy.
     pub(super) fn remote_parts(&self) -> u64 {
         let segments = self.store.log().segments();
         segments.iter().filter(|segment| !segment.is_local).count() as u64
@@ -267,7 +267,7 @@ pub(super) fn is_missing(error: &Error) -> bool {
     haul_disk::error_chain(error).to_string().contains("it does not have segment")
 }
 
-/// `true` if an error is one of the remote store, or of a local call that needed it.
+/// `true` if the remote store caused the error, in a request or in a local call that needed it.
 pub(super) fn is_remote(error: &Error) -> bool {
     haul_disk::error_chain(error).to_string().contains("no answer")
 }

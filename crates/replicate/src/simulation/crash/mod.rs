@@ -1,10 +1,10 @@
-//! Simulates machines that lose their power at any change of their disk and at any request, while
-//! the remote store fails, loses answers and executes requests late.
+//! Simulates machines that lose their power at any disk change and at any request, while the remote
+//! store fails, loses answers and executes requests late.
 //!
-//! A machine owns the copy of a store, ships, merges, drops parts and fetches them. Others restore
-//! the copy, follow it as a standby, and take it over, while the previous owner may continue. After
-//! each failure the content of the store and of the copy is compared with a model of what was
-//! acknowledged. All steps run on one thread, except for those of the threads of the store.
+//! A machine owns a store's copy, ships, merges, drops parts and fetches them. Others restore the
+//! copy, follow it as a standby, and take it over, while the previous owner may continue. After
+//! each failure the store's and the copy's content is compared with a model of what was
+//! acknowledged. All steps run on one thread, except for the store's own threads.
 
 mod audit;
 mod cloud;
@@ -18,10 +18,10 @@ use haul_testing::{PrintOnPanic, depth, replay_command};
 
 use world::{Counts, World};
 
-/// The number of steps of a simulation.
+/// The number of steps per simulation.
 const STEPS: usize = 120;
 
-/// The number of simulations for each unit of depth.
+/// The number of simulations per unit of depth.
 const SIMULATIONS: u64 = 10;
 
 fn simulate(seed: u64) -> Counts {

@@ -1,11 +1,11 @@
-//! The expected content of a store.
+//! A store's expected content.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use haul_file_store::{ListRequest, Store};
 
-/// The bucket of all objects.
+/// The bucket with all objects.
 pub(super) const BUCKET: &str = "bucket";
 
 /// An object: its number, which its bytes repeat, and its length.
@@ -23,10 +23,10 @@ impl Object {
     }
 }
 
-/// The objects of a store, by their keys.
+/// A store's objects, by their keys.
 pub(super) type Contents = BTreeMap<String, Object>;
 
-/// Reads all objects of a store, and verifies their bytes.
+/// Reads all objects in a store, and verifies their bytes.
 pub(super) fn contents(store: &Store) -> Contents {
     if store.bucket(BUCKET).is_err() {
         return Contents::new();
@@ -50,16 +50,16 @@ pub(super) fn contents(store: &Store) -> Contents {
     page.entries.into_iter().map(|entry| read(entry.name().to_owned())).collect()
 }
 
-/// The changes of the store in the order of its log, and what was acknowledged.
+/// The store's changes in log order, and what was acknowledged.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    /// The key and the object of each change; `None` for a deletion.
+    /// Each change's key and object; `None` for a deletion.
     changes: Vec<(String, Option<Object>)>,
     /// `true` if the last change was not acknowledged.
     is_uncertain: bool,
-    /// The number of changes that were acknowledged as copied, or found in a copy.
+    /// How many changes were acknowledged as copied, or found in a copy.
     copied: usize,
-    /// The number of changes in manifests, by generation and epoch, as far as it is known.
+    /// How many changes each manifest has, by generation and epoch, as far as it is known.
     shipped: BTreeMap<(u64, u64), usize>,
     last_number: u64,
 }
@@ -101,13 +101,14 @@ impl Model {
         state
     }
 
-    /// Returns the greatest number of changes within `range` after which the store had this content.
+    /// Returns the greatest number of changes within `range` after which the store had this
+    /// content.
     fn find(&self, found: &Contents, range: RangeInclusive<usize>) -> Option<usize> {
         range.rev().find(|count| self.state(*count) == *found)
     }
 
-    /// Continues with the content that a machine has after a restart: all that was acknowledged, and
-    /// perhaps the change that was not.
+    /// Continues with the content that a machine has after a restart: all that was acknowledged,
+    /// and perhaps the change that was not.
     pub(super) fn continue_local(&mut self, found: &Contents) {
         let all = self.changes.len();
         let count = self.find(found, all - usize::from(self.is_uncertain)..=all);
@@ -124,7 +125,7 @@ impl Model {
         self.is_uncertain = false;
     }
 
-    /// Checks the content of the copy, and returns the number of its changes.
+    /// Checks the copy's content, and returns how many changes it has.
     pub(super) fn check_copy(&mut self, found: &Contents, manifest: Option<(u64, u64)>) -> usize {
         let all = self.changes.len();
         let known = manifest.and_then(|manifest| self.shipped.get(&manifest).copied());
@@ -136,7 +137,7 @@ impl Model {
     }
 
     /// Checks the content of an earlier state of the copy, which is not older than the state after
-    /// `least` changes, and returns the number of its changes.
+    /// `least` changes, and returns how many changes it has.
     pub(super) fn check_history(
         &self,
         found: &Contents,

@@ -1,4 +1,4 @@
-//! Another machine becomes the owner of the copy: a restored one, or a standby.
+//! Another machine becomes the copy's owner: a restored one, or a standby.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::store::{Fetch, restore_store};
 
 impl World {
     /// Restores the copy on an empty machine, which continues it. The owner may continue meanwhile,
-    /// and does not know of it.
+    /// without knowing about it.
     pub(super) fn restore_elsewhere(&mut self) {
         for attempt in 0.. {
             let machine = Machine::new(&self.cloud, MemoryDisk::default());
@@ -54,7 +54,7 @@ impl World {
             match started {
                 Ok(process) if machine.keeps_power() => return Some(process),
                 Err(Error::NotThisLog { .. }) if machine.keeps_power() => return None,
-                // The claim of a machine that was given up was executed late.
+                // A machine that was given up had sent a claim, which was executed late.
                 Err(Error::Fenced { .. }) if machine.keeps_power() => return None,
                 // The owner has removed a volume without objects.
                 Err(error) if is_missing(&error) => return None,
@@ -83,7 +83,7 @@ impl World {
     /// Lets the owner run a round while another machine attempts to become the owner.
     fn let_owner_act(&mut self) {
         if self.one_in(2) && self.owner.has_claimed() && !self.owner.machine.is_off() {
-            // A failure may be final: the other one has succeeded.
+            // A failure may be final: the other machine has succeeded.
             if let Ok(manifest) = self.owner.ship() {
                 self.model.acknowledge_copied(manifest);
             }
@@ -131,8 +131,8 @@ impl World {
         Watcher::open(machine, self.options(), &self.clock)
     }
 
-    /// Lets the standby follow the copy. It takes the copy over if the lease of the owner has run
-    /// out, or if that is requested.
+    /// Lets the standby follow the copy. It takes the copy over if the owner's lease has run out,
+    /// or if that is requested.
     pub(super) fn stand_by(&mut self, mut takes_over: bool) {
         let mut watcher = match self.standby.take() {
             Some(watcher) => watcher,

@@ -19,7 +19,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Starts the standby of a machine; `None` if the machine has a store.
+    /// Starts a machine's standby; `None` if the machine has a store.
     pub(super) fn open(
         machine: Machine,
         options: Options,

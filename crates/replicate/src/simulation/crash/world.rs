@@ -1,5 +1,5 @@
-//! The world of a simulation: the machine that owns the copy, the one that owned it before, a
-//! standby, and the remote store.
+//! A simulation's world: the machine that owns the copy, the one that owned it before, a standby,
+//! and the remote store.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -19,13 +19,12 @@ use crate::simulation::crash::machine::{
 use crate::simulation::crash::model::{Model, Object};
 use crate::simulation::crash::watcher::Watcher;
 
-/// The number of attempts that may fail. All requests of later ones succeed.
+/// How many attempts may fail. All requests in later ones succeed.
 const FAILURES_MAX: usize = 4;
 
-/// The number of keys.
 const KEYS: u64 = 8;
 
-/// A step of a simulation.
+/// A step in a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// The owner stores or deletes objects.
@@ -39,7 +38,7 @@ pub(super) enum Event {
     Renew,
     TimePasses,
     WeatherChanges,
-    /// The power of the owner fails during one of the next steps.
+    /// The owner's power fails during a following step.
     PowerCut,
     Kill,
     Stop,
@@ -75,7 +74,7 @@ const EVENTS: [(Event, u64); 18] = [
     (Event::Audit, 4),
 ];
 
-/// The numbers of events that the simulations must not lack.
+/// How many times each event happened that the simulations must not lack.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) power_cuts: u64,
@@ -103,7 +102,7 @@ impl AddAssign for Counts {
 
 pub(super) struct World {
     pub(super) random: Random,
-    /// The lease of all owners.
+    /// All owners' lease.
     lease: Option<Duration>,
     pub(super) cloud: Arc<Cloud>,
     pub(super) clock: Arc<SlowClock>,
@@ -131,17 +130,16 @@ impl World {
         Self { random, lease, cloud, clock, model, owner, previous: None, standby: None, counts }
     }
 
-    /// Returns options of a process.
     pub(super) fn options(&mut self) -> Options {
         random_options(&mut self.random, self.lease)
     }
 
-    /// Returns the space for the local parts of a store; `None` if everything is local.
+    /// Returns the space for a store's local parts; `None` if everything is local.
     pub(super) fn local_space(&mut self) -> Option<u64> {
         *self.random.pick(&[None, Some(0), Some(5 << 20), Some(8 << 20)])
     }
 
-    /// Returns `true` in one of so many cases.
+    /// Returns `true` with a probability of 1 in `cases`.
     pub(super) fn one_in(&mut self, cases: u64) -> bool {
         self.random.below(cases) == 0
     }
@@ -265,7 +263,7 @@ impl World {
         }
     }
 
-    /// Restarts the machine of the owner, which may not claim the copy at once.
+    /// Restarts the owner's machine, which may not claim the copy at once.
     pub(super) fn restart(&mut self) {
         for attempt in 0.. {
             self.counts.power_cuts += u64::from(self.owner.machine.is_off());
@@ -292,8 +290,8 @@ impl World {
         self.model.continue_local(&self.owner.contents());
     }
 
-    /// Calls `call`, during which the power of the machine may fail. After some failures, all
-    /// requests succeed.
+    /// Calls `call`, during which the machine's power may fail. After some failures, all requests
+    /// succeed.
     pub(super) fn attempt<T>(
         &mut self,
         number: usize,
@@ -314,15 +312,15 @@ impl World {
         audit::check(self.cloud.fork(), &mut self.model, Some(&mut self.random));
     }
 
-    /// Checks that the copy has everything, that all its states can be restored, and that no garbage
-    /// remains.
+    /// Checks that the copy has everything, that all its states can be restored, and that no
+    /// garbage remains.
     pub(super) fn finish(mut self) -> Counts {
         (self.standby, self.previous) = (None, None);
         self.cloud.set_weather(Weather::Calm);
         self.cloud.execute_late();
         audit::check(self.cloud.fork(), &mut self.model, None);
         self.owner.machine.keeps_power();
-        // The second process finds what the changes of the first one made unnecessary.
+        // The second process finds what the first one's changes made unnecessary.
         for is_first in [true, false] {
             self.restart();
             let (keep, delete_after) = (Duration::ZERO, Duration::ZERO);

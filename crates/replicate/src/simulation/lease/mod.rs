@@ -1,4 +1,4 @@
-//! Simulates processes that own or watch a copy, with clocks of their own, over a remote store that
+//! Simulates processes that own or watch a copy, with their own clocks, over a remote store that
 //! fails, answers late and executes requests late.
 //!
 //! One process runs at a time. At each request another one may continue, before the request has its
@@ -32,7 +32,7 @@ struct Process {
     world: Arc<World>,
     remote: Remote,
     clock: Arc<dyn Clock>,
-    /// `true` if its owner acknowledges records that are in the copy, otherwise all.
+    /// `true` if the owner acknowledges only records that are in the copy, otherwise all.
     waits_for_copy: bool,
 }
 
@@ -51,7 +51,7 @@ impl Process {
         }
     }
 
-    /// Watches until the copy can be taken over. An error of the remote store restarts the watch.
+    /// Watches until the copy can be taken over. A remote store error restarts the watch.
     fn stand_by(&self) -> Result<Option<(ManifestObject, Arc<Lease>)>> {
         let mut watch = Watch::default();
         let Some(mut object) = ManifestObject::load(&self.remote)? else { return Ok(None) };
@@ -118,7 +118,6 @@ impl Process {
     }
 }
 
-/// The findings of a simulation.
 struct Outcome {
     acknowledged: usize,
     takeovers: usize,
@@ -198,7 +197,7 @@ fn simulate(seed: u64, waits_for_copy: bool, rates: [f64; PROCESSES]) -> Outcome
     }
 }
 
-/// The rates of the clocks: they differ by up to 4 %.
+/// The clocks' rates: they differ by up to 4 %.
 const RATES: [f64; PROCESSES] = [0.98, 1.02, 1.0, 1.01];
 
 #[test]
@@ -217,8 +216,8 @@ fn no_two_owners_acknowledge_and_no_copied_record_is_lost() {
     assert!(acknowledged > 3000 && takeovers > 600, "{acknowledged}, {takeovers}");
 }
 
-/// Clocks whose rates differ by more than the margin are outside of the promise for
-/// acknowledgements of the local log: the simulation must notice.
+/// Clocks whose rates differ by more than the margin are outside the promise for acknowledgements
+/// by the local log: the simulation must notice.
 #[test]
 fn simulation_notices_clocks_that_differ_by_more_than_the_margin() {
     let overlaps = (0..150).any(|seed| simulate(seed, false, [0.5, 2.0, 0.5, 2.0]).overlaps);

@@ -1,4 +1,4 @@
-//! The world of a simulation: its time, its remote store, and the order in which processes run.
+//! A simulation's world: its time, its remote store, and the order in which processes run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,10 +18,9 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::lease::Clock;
 
-/// The number of processes.
 pub(super) const PROCESSES: usize = 4;
 
-/// The number of turns of all processes.
+/// The number of turns that all processes take together.
 const TURNS: usize = 3000;
 
 /// A put that is executed later, although its sender has got an error.
@@ -32,13 +31,12 @@ pub(super) struct State {
     /// The true time.
     pub(super) now: Duration,
     pub(super) turns: usize,
-    /// The process that may run.
     pub(super) running: usize,
     pub(super) is_over: bool,
-    /// The time until which the requests of each process fail.
+    /// Until when each process's requests fail.
     pub(super) partitioned: [Duration; PROCESSES],
     pub(super) late: Vec<LatePut>,
-    /// The epoch of the owner of each acknowledgement, and its record if it is in the copy.
+    /// The owner's epoch at each acknowledgement, and the record if it is in the copy.
     pub(super) acknowledged: Vec<(u64, Option<u32>)>,
     pub(super) takeovers: usize,
     pub(super) next_record: u32,
@@ -114,7 +112,7 @@ impl World {
     }
 }
 
-/// The connection of a process to the remote store.
+/// A process's connection to the remote store.
 pub(super) struct Connection {
     pub(super) world: Arc<World>,
     pub(super) process: usize,
@@ -211,7 +209,7 @@ impl ObjectStore for Connection {
     }
 }
 
-/// A clock with an offset and a rate of its own.
+/// A clock with its own offset and rate.
 pub(super) struct SkewedClock {
     pub(super) world: Arc<World>,
     pub(super) offset: Duration,
