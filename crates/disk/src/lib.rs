@@ -82,6 +82,7 @@ mod pace;
 mod probe;
 mod residency;
 mod send_queue;
+mod standard_streams;
 mod sys;
 mod units;
 mod writeback;
@@ -115,6 +116,7 @@ pub use pace::{
 pub use probe::{DirectIo, FileSystem, Mount, Storage, Superblock, probe};
 pub use residency::{Residency, evict, resident, warm};
 pub use send_queue::send_queue_bytes;
+pub use standard_streams::replace_closed_streams;
 pub use units::{PAGE_BYTES, align_down, align_up};
 pub use writeback::{
     Amount, Anomaly, DeviceShare, DirtyLimits, DirtySettings, DiskFacts, DiskKind, GroupMemory,

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -259,4 +260,31 @@ mod tests {
             }
         }
     }
+}
+
+/// The standard descriptors 0 to 2 that were closed when the process started, as bits.
+static CLOSED_AT_START: AtomicU8 = AtomicU8::new(0);
+
+extern "C" fn find_closed() {
+    for descriptor in 0..3 {
+        // SAFETY: the call takes no pointer, and any number may be passed as a descriptor.
+        if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1 {
+            CLOSED_AT_START.fetch_or(1 << descriptor, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The C library calls the functions of this section before `main`. Later is too late: Rust's
+/// runtime opens `/dev/null` in place of closed standard descriptors.
+// SAFETY: the section holds pointers to functions with this ABI. This function only makes system
+// calls and stores a number, and needs nothing that is initialized later.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static FIND_CLOSED: extern "C" fn() = find_closed;
+
+/// `true` if this standard descriptor (0 to 2) was closed when the process started.
+pub(crate) fn was_closed_at_start(descriptor: u8) -> bool {
+    // The reference keeps the linker from dropping the function.
+    std::hint::black_box(FIND_CLOSED);
+    CLOSED_AT_START.load(Ordering::Relaxed) & (1 << descriptor) != 0
 }

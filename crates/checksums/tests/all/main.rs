@@ -11,6 +11,11 @@ use haul_bulk_read::{Error, ReadOptions, ReadStats, Tree, WalkEvents, WalkOption
 use haul_checksums::{
     Check, CheckEvents, Job, Line, LineFormat, List, Outcome, Verdict, detect, hash, write_line,
 };
+use haul_testing::Random;
+
+fn as_path(name: &[u8]) -> &Path {
+    Path::new(std::ffi::OsStr::from_bytes(name))
+}
 
 struct Ignore;
 
@@ -122,4 +127,97 @@ fn digests_are_reported_in_the_order_of_the_jobs_until_the_first_error() {
             (0..jobs.len().min(limit + 1)).map(|number| kind.of(&content(number))).collect();
         assert!(sums == expected, "{limit}");
     }
+}
+
+/// Returns a name of random bytes that a file system permits.
+fn any_name(random: &mut Random) -> Vec<u8> {
+    const SPECIAL: &[u8] = b" \t\r\n\\*#;()=%-.,a";
+    let length = 1 + random.below(12);
+    let byte = |random: &mut Random| match random.below(2) {
+        0 => SPECIAL[random.below(SPECIAL.len() as u64) as usize],
+        _ => 1 + random.below(255) as u8,
+    };
+    let bytes = (0..length).map(|_| byte(random)).filter(|byte| *byte != b'/');
+    let name: Vec<u8> = bytes.collect();
+    if matches!(&name[..], b"" | b"." | b"..") { b"x".to_vec() } else { name }
+}
+
+#[test]
+fn each_written_list_is_verified_whatever_the_names_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random::from_environment();
+    let mut paths: Vec<PathBuf> = (0..60)
+        .map(|_| dir.path().join(as_path(&any_name(&mut random))))
+        .filter(|path| fs::write(path, path.as_os_str().as_bytes()).is_ok())
+        .collect();
+    paths.sort();
+    paths.dedup();
+    for kind in [HashKind::Blake3, HashKind::Sha256, HashKind::Md5, HashKind::Crc32] {
+        for (tag, zero) in [(false, false), (true, false), (false, true), (true, true)] {
+            let lines: Vec<Vec<u8>> = paths
+                .iter()
+                .map(|path| {
+                    let (name, mut line) = (path.as_os_str().as_bytes(), Vec::new());
+                    write_line(&mut line, kind, &kind.of(name), name, LineFormat { tag, zero });
+                    line
+                })
+                .collect();
+            // All lines, and each alone, without the help of the others.
+            for text in lines.iter().cloned().chain([lines.concat()]) {
+                let list = List::parse(&text, Some(kind).filter(|_| !tag));
+                assert_eq!((list.malformed, &list.unknown[..]), (0, &[][..]), "{text:?}");
+                let found = verdicts(list.lines);
+                assert!(found.iter().all(|it| *it == Verdict::Same), "{kind:?} {text:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn names_that_a_row_may_mean_are_tried() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    for name in ["Icon\r", "blank ", "plain"] {
+        fs::write(file(name), "x").unwrap();
+    }
+    let prefix = dir.path().display();
+    let crc = HashKind::Crc32.of(b"x");
+    let md5 = HashKind::Md5.of(b"x");
+    for text in [
+        format!("{prefix}/blank  {crc}\n{prefix}/plain    {crc}\n"),
+        format!("{md5}  {prefix}/Icon\r\n"),
+        format!("{md5}  {prefix}/Icon\r\n{md5}  {prefix}/plain\n"),
+        format!("{md5}  {prefix}/plain\r\n{md5}  {prefix}/blank \r\n"),
+        format!("{md5} {prefix}/plain\n{md5}  {prefix}/plain\n"),
+    ] {
+        let mut lines = List::parse(text.as_bytes(), None).lines;
+        detect(&mut lines, Path::new("list"));
+        let found = verdicts(lines);
+        assert!(found.iter().all(|it| *it == Verdict::Same), "{text:?}: {found:?}");
+    }
+    // A file that changed or is missing is not hidden by another name.
+    let text = format!("{md5}  {prefix}/gone\r\n{md5}  {prefix}/plain\n");
+    let found = verdicts(List::parse(text.as_bytes(), Some(HashKind::Md5)).lines);
+    assert_eq!(found, [Verdict::Missing, Verdict::Same]);
+}
+
+#[test]
+fn file_at_a_path_beyond_the_limit_of_the_kernel_is_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut at = haul_bulk_read::open_directory(dir.path()).unwrap();
+    let mut path = dir.path().to_owned();
+    for _ in 0..45 {
+        let name = "x".repeat(100);
+        rustix::fs::mkdirat(&at, &*name, rustix::fs::Mode::RWXU).unwrap();
+        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY;
+        at = rustix::fs::openat(&at, &*name, flags, rustix::fs::Mode::empty()).unwrap();
+        path.push(name);
+    }
+    let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+    let file = rustix::fs::openat(&at, "f", flags, rustix::fs::Mode::RUSR).unwrap();
+    rustix::io::write(&file, b"content").unwrap();
+    let text = line(HashKind::Sha256, &path.join("f"), b"content");
+    assert_eq!(verdicts(List::parse(&text, Some(HashKind::Sha256)).lines), [Verdict::Same]);
+    let missing = line(HashKind::Sha256, &path.join("g"), b"content");
+    assert_eq!(verdicts(List::parse(&missing, Some(HashKind::Sha256)).lines), [Verdict::Missing]);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::process::{Command, Stdio};
 
 use crate::helper::{Finished, TestDir};
 use crate::wal::three_segments;
@@ -155,6 +156,47 @@ fn run_full(place: &TestDir, words: &[&str]) -> Finished {
     Finished(place.command(words).stdout(full).output().unwrap())
 }
 
+/// Runs a command with a stdout that is closed, as by `>&-` in a shell.
+fn run_closed(place: &TestDir, words: &[&str]) -> Finished {
+    run_redirected(place, words, ">&-")
+}
+
+/// Runs a command with a redirection of a shell.
+fn run_redirected(place: &TestDir, words: &[&str], redirection: &str) -> Finished {
+    let direct = place.command(words);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("exec \"$@\" {redirection}"), "sh"]);
+    shell.arg(direct.get_program()).args(direct.get_args()).current_dir(place.path(""));
+    for (name, value) in direct.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    Finished(shell.stdin(Stdio::null()).output().unwrap())
+}
+
+#[test]
+fn closed_stdin_is_not_an_empty_one() {
+    let place = TestDir::on_disk();
+    place.run(&["store", "mb", "b-1"]).code(0);
+    for words in [&["store", "put", "b-1/k"][..], &["sum", "-"], &["dups", "remove"]] {
+        let ended = run_redirected(&place, words, "<&-");
+        let stderr = ended.stderr();
+        assert!(ended.0.status.code().is_some_and(|code| code > 0), "{words:?}: {stderr}");
+        assert!(stderr.contains("not connected"), "{words:?}: {stderr}");
+    }
+    place.run(&["store", "get", "b-1/k"]).code(1);
+}
+
+#[test]
+fn command_without_output_needs_no_stdout() {
+    let place = TestDir::on_disk();
+    place.write("list", place.run(&["sum", "."]).code(0).stdout());
+    run_closed(&place, &["store", "mb", "b-1"]).code(0);
+    run_closed(&place, &["sum", "--check", "list", "--status"]).code(1);
+}
+
 #[test]
 fn help_that_cannot_be_written_exits_1() {
     let place = TestDir::new();
@@ -171,6 +213,16 @@ fn help_that_cannot_be_written_exits_1() {
 
 #[test]
 fn output_that_cannot_be_written_exits_1() {
+    check_outputs(run_full);
+}
+
+#[test]
+fn output_to_a_closed_stdout_exits_1() {
+    check_outputs(run_closed);
+}
+
+/// Runs each command that prints something with a stdout that cannot be written.
+fn check_outputs(run: fn(&TestDir, &[&str]) -> Finished) {
     let place = TestDir::on_disk();
     place.write("d/a", "equal");
     place.write("d/b", "equal");
@@ -220,7 +272,7 @@ fn output_that_cannot_be_written_exits_1() {
         &["completions", "bash"],
         &["man"],
     ] {
-        let ended = run_full(&place, words);
+        let ended = run(&place, words);
         let stderr = ended.stderr();
         assert_eq!(ended.0.status.code(), Some(1), "{words:?}: {stderr}");
         assert!(stderr.contains("cannot write"), "{words:?}: {stderr}");
