@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use haul_reactor::{self as reactor, LingeringClose, Socket, SocketKind};
 use haul_tls::Transport;
 
+use crate::discard::Discarding;
 use crate::exchange::Exchange;
 use crate::handler::{Handler, Origin, SourceOf};
 use crate::limits::{Busy, Slot};
@@ -30,8 +31,8 @@ pub struct Connection<H: Handler> {
     pub(crate) input: Vec<u8>,
     /// There may be a whole head in `input`.
     pub(crate) has_unread: bool,
-    /// Bytes of the body of the last request that are still to be discarded.
-    pub(crate) discard_bytes: u64,
+    /// What is left to discard of the last request's body.
+    pub(crate) discarding: Discarding,
     pub(crate) requests: u32,
     /// No more requests are answered: the connection is closed after the last response.
     pub(crate) closes: bool,
@@ -87,7 +88,7 @@ impl<H: Handler> Connection<H> {
             unsent: None,
             input: Vec::new(),
             has_unread: false,
-            discard_bytes: 0,
+            discarding: Discarding::Done,
             requests: 0,
             closes: false,
             sends_more: false,
@@ -120,14 +121,6 @@ impl<H: Handler> Connection<H> {
         let peer_state = self.slot.peer_state();
         let (listener, peer) = (self.listener, self.peer);
         (Origin { listener, peer, peer_state, head, received }, &mut self.data)
-    }
-
-    /// Discards what is left of the body of the last request at the start of `bytes`; returns the
-    /// number of bytes discarded.
-    pub(crate) fn discard(&mut self, bytes: &[u8]) -> usize {
-        let discarded = (bytes.len() as u64).min(self.discard_bytes);
-        self.discard_bytes -= discarded;
-        usize::try_from(discarded).unwrap_or(bytes.len())
     }
 
     /// Notes that requests are being answered; `false` if another thread has decided to close the

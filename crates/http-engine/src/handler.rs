@@ -57,7 +57,7 @@ pub trait Handler: 'static {
 
     /// Responds to a request at once, if possible. Writes the head with `head`. It may not block.
     ///
-    /// If the request has a body, a response discards it: up to
+    /// If the request has a body, of a declared length or chunked, a response discards it: up to
     /// [`ConnectionLimits::discard_bytes_max`], the connection stays open.
     fn respond_inline(
         &mut self,

@@ -52,6 +52,7 @@ mod access_log;
 mod clock;
 mod connection;
 mod convert;
+mod discard;
 mod exchange;
 mod handler;
 mod limits;

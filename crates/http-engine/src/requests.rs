@@ -10,6 +10,7 @@ use haul_reactor::{Context, IoStatus};
 use crate::access_log::Record;
 use crate::connection::{Connection, State};
 use crate::convert::to_http;
+use crate::discard::Discarding;
 use crate::exchange::{Exchange, Reply};
 use crate::handler::{Handler, Inline, SourceOf};
 use crate::limits::PeerRate;
@@ -36,7 +37,7 @@ impl<H: Handler> Engine<H> {
             return Ok(Flow::Close);
         }
         if !connection.socket.is_readable() {
-            let is_idle = connection.input.is_empty() && connection.discard_bytes == 0;
+            let is_idle = connection.input.is_empty() && connection.discarding.is_done();
             let is_over =
                 is_idle && context.is_draining() && connection.is_idle_time_over(context.now());
             return Ok(if is_over { Flow::Close } else { Flow::Wait });
@@ -94,7 +95,7 @@ impl<H: Handler> Engine<H> {
         sent?;
         let is_head = matches!(connection.state, State::Head);
         if is_head && connection.unsent.is_none() && !connection.closes {
-            let is_begun = taken < bytes.len() || connection.discard_bytes > 0;
+            let is_begun = taken < bytes.len() || !connection.discarding.is_done();
             self.await_request(connection, is_begun, context.now());
         }
         Ok(taken)
@@ -111,7 +112,18 @@ impl<H: Handler> Engine<H> {
         context: &Context<'_, Message>,
     ) -> io::Result<bool> {
         while !connection.closes && !self.pipeline.is_full() && budget.requests > 0 {
-            *taken += connection.discard(&bytes[*taken..]);
+            match connection.discarding.discard(&bytes[*taken..]) {
+                Ok(discarded) => *taken += discarded,
+                Err(error) => {
+                    if !connection.begin_request() {
+                        return Err(io::ErrorKind::ConnectionAborted.into());
+                    }
+                    let record = self.begin_record(connection.listener, None, context.now());
+                    self.refuse(connection, &error, record);
+                    *taken = bytes.len();
+                    break;
+                }
+            }
             let rest = &bytes[*taken..];
             if rest.is_empty() {
                 break;
@@ -219,6 +231,7 @@ impl<H: Handler> Engine<H> {
             Framing::Length(bytes) if bytes <= self.limits.discard_bytes_max => {
                 request.expect_continue && bytes > 0
             }
+            Framing::Chunked if self.limits.discard_bytes_max > 0 => request.expect_continue,
             Framing::Length(bytes) => bytes > 0,
             Framing::Chunked | Framing::UntilClose => true,
         }
@@ -227,7 +240,10 @@ impl<H: Handler> Engine<H> {
     fn discard_body(&self, connection: &mut Connection<H>, request: &Request<'_>) {
         match request.framing {
             Framing::Length(bytes) if bytes <= self.limits.discard_bytes_max => {
-                connection.discard_bytes = bytes;
+                connection.discarding = Discarding::length(bytes);
+            }
+            Framing::Chunked if self.limits.discard_bytes_max > 0 => {
+                connection.discarding = Discarding::chunked(self.limits.discard_bytes_max);
             }
             Framing::Length(0) => {}
             Framing::Length(_) | Framing::Chunked | Framing::UntilClose => {

@@ -99,7 +99,7 @@ impl<H: Handler> Engine<H> {
         connection.pace = Pace::default();
         match connection.state {
             State::Head => {
-                let is_begun = !connection.input.is_empty() || connection.discard_bytes > 0;
+                let is_begun = !connection.input.is_empty() || !connection.discarding.is_done();
                 self.await_request(connection, is_begun, now);
             }
             State::Exchange(_) | State::Lingering(_) => connection.deadline = None,
@@ -225,7 +225,7 @@ impl<H: Handler> Engine<H> {
         connection.is_read_closed |= is_withheld;
         connection.state = State::Head;
         connection.has_unread = !connection.input.is_empty();
-        self.await_request(connection, connection.discard_bytes > 0, now);
+        self.await_request(connection, !connection.discarding.is_done(), now);
     }
 
     /// Closes a connection whose last response is sent, once its client had time to read it.
@@ -236,7 +236,7 @@ impl<H: Handler> Engine<H> {
     ) -> Flow {
         let sends_more = connection.sends_more
             || connection.has_unread
-            || connection.discard_bytes > 0
+            || !connection.discarding.is_done()
             || !connection.input.is_empty();
         if connection.is_read_closed || !sends_more && !connection.socket.is_readable() {
             return Flow::Close;

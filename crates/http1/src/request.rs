@@ -17,8 +17,8 @@ pub struct Request<'a> {
     pub target: Target<'a>,
     /// The protocol version.
     pub version: Version,
-    /// The host, as `host` or `host:port`: from the target if the target contains a host, otherwise
-    /// from the Host field. `None` is possible only with HTTP/1.0.
+    /// The host, as `host` or `host:port`, without an empty port: from the target if the target
+    /// contains a host, otherwise from the Host field. `None` is possible only with HTTP/1.0.
     pub host: Option<&'a str>,
     /// The framing of the body.
     pub framing: Framing,
@@ -146,10 +146,12 @@ fn host<'a>(
         Some(host) if is_authority(host) => str::from_utf8(host).ok(),
         Some(_) => return Err(HttpError::bad_request("the Host field is not HOST or HOST:PORT")),
     };
-    Ok(match target {
+    let host = match target {
         Target::Absolute { authority, .. } | Target::Authority(authority) => Some(authority),
         Target::Origin(_) | Target::Asterisk => host,
-    })
+    };
+    // An empty port is the default one.
+    Ok(host.map(|host| host.strip_suffix(':').unwrap_or(host)))
 }
 
 fn expects_continue(control: &ControlFields<'_>, version: Version) -> Result<bool, HttpError> {

@@ -69,17 +69,18 @@ fn absolute(target: &str) -> Option<Target<'_>> {
     is_authority(authority.as_bytes()).then_some(Target::Absolute { is_https, authority, path })
 }
 
-/// Returns `true` for `host` or `host:port`; rejects user information, lists and paths.
+/// Returns `true` for `host` or `host:port`, also with an empty port (RFC 3986, section 3.2.3);
+/// rejects user information, lists and paths.
 pub(crate) fn is_authority(authority: &[u8]) -> bool {
     let Ok(authority) = str::from_utf8(authority) else { return false };
     if let Some(rest) = authority.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else { return false };
         let is_address = address.bytes().all(|byte| is_name_byte(byte) || byte == b':');
-        let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+        let is_port = port.is_empty() || port == ":" || port.strip_prefix(':').is_some_and(is_port);
         return !address.is_empty() && is_address && is_port;
     }
-    let (name, port) = authority.split_once(':').unwrap_or((authority, "0"));
-    !name.is_empty() && name.bytes().all(is_name_byte) && is_port(port)
+    let (name, port) = authority.split_once(':').unwrap_or((authority, ""));
+    !name.is_empty() && name.bytes().all(is_name_byte) && (port.is_empty() || is_port(port))
 }
 
 /// Returns `true` for a byte of a host name. RFC 3986 allows a comma, but it is rejected, because a

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use haul_http_engine::PreparedHead;
-use haul_http1::{Date, EntityTag, HeadWriter, InvalidHead, Validators};
+use haul_http1::{Date, EntityTag, HeadWriter, InvalidHead, Modified, Validators};
 use rustix::fs::Stat;
 
 use super::content_type::content_type;
@@ -43,14 +43,62 @@ impl Version {
         later.modified != self.modified && later.bytes <= self.bytes
     }
 
-    /// Returns a strong entity tag, with its quotes, of the length, the time and the inode. The latter
-    /// two are hashed, so that clients do not learn inode numbers.
+    /// Returns a strong entity tag, with its quotes, of the length, both times and the inode. All but
+    /// the length are hashed, so that clients do not learn inode numbers. The time of the last change
+    /// counts because bytes may be replaced by as many others, and the time of modification set back.
     fn tag(&self, coding: Option<Coding>) -> String {
-        let parts = [self.modified.0.cast_unsigned(), self.modified.1, self.inode];
+        let times = [self.modified, self.changed];
+        let [modified, changed] = times.map(|(s, ns)| mixed(s.cast_unsigned() ^ mixed(ns)));
+        let parts = [modified, changed, self.inode];
         let hash = parts.into_iter().fold(0, |hash, part| mixed(hash ^ part));
         match coding {
             None => format!("\"{:x}-{hash:016x}\"", self.bytes),
             Some(coding) => format!("\"{:x}-{hash:016x}-{}\"", self.bytes, coding.name()),
+        }
+    }
+}
+
+/// What the modification date of a file is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileDate {
+    /// The file has none: its time is 0 or 1 second after 1970 or earlier, which stores and archives
+    /// write for "no date".
+    None,
+    /// It is not sent before the second is over, so that two contents with one date are never seen.
+    /// A date in the future is not sent at all.
+    NotYet,
+    /// Contents with the same date may have been sent before: the time was set.
+    Weak,
+    /// No other content had it: the file was written at this time, or has not changed since the
+    /// server started.
+    Strong,
+}
+
+/// By how much the times of files may lag behind the clock.
+const TICK: Duration = Duration::from_millis(20);
+
+/// The precision of the dates of HTTP.
+const SECOND: Duration = Duration::from_secs(1);
+
+impl FileDate {
+    /// Judges the date of a file at the time `now`, for a server that started at `started`.
+    fn of(version: &Version, now: SystemTime, started: SystemTime) -> Self {
+        let modified_s = version.modified.0;
+        if modified_s <= 1 {
+            return Self::None;
+        }
+        let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        if since(now).as_secs() <= modified_s.unsigned_abs() {
+            return Self::NotYet;
+        }
+        let (changed_s, changed_ns) = version.changed;
+        let changed = Duration::new(
+            u64::try_from(changed_s).unwrap_or(0),
+            u32::try_from(changed_ns).unwrap_or(0),
+        );
+        match changed_s == modified_s || changed + TICK < since(started) {
+            true => Self::Strong,
+            false => Self::Weak,
         }
     }
 }
@@ -71,6 +119,7 @@ pub(crate) struct Meta {
     pub(crate) version: Version,
     pub(crate) variant: Variant,
     pub(crate) content_type: Cow<'static, str>,
+    date: FileDate,
     cache_control: Option<Arc<str>>,
     /// All fields of a response with status 200.
     pub(crate) whole: PreparedHead,
@@ -85,7 +134,7 @@ pub(crate) struct Variant {
 }
 
 impl Meta {
-    /// Describes the file at `path`.
+    /// Describes the file at `path`, for a server that started at `started`.
     ///
     /// # Errors
     /// If the configured `Cache-Control` is not a valid field value.
@@ -94,11 +143,14 @@ impl Meta {
         stat: &Stat,
         variant: Variant,
         cache_control: Option<Arc<str>>,
+        started: SystemTime,
     ) -> Result<Self, InvalidHead> {
+        let version = Version::of(stat);
         let mut meta = Self {
-            version: Version::of(stat),
+            version,
             variant,
             content_type: content_type(path),
+            date: FileDate::of(&version, SystemTime::now(), started),
             cache_control,
             whole: PreparedHead::default(),
         };
@@ -117,11 +169,29 @@ impl Meta {
 
     /// Returns `true` if this describes a file in this state, in this variant.
     pub(crate) fn describes(&self, version: Version, variant: Variant) -> bool {
-        self.version == version && self.variant == variant
+        self.is_current(version) && self.variant == variant
     }
 
-    fn modified(&self) -> SystemTime {
+    /// Returns `true` if this describes a file in this state, and need not be written again because
+    /// its date may now be sent.
+    pub(crate) fn is_current(&self, version: Version) -> bool {
+        self.version == version
+            && (self.date != FileDate::NotYet || SystemTime::now() < self.modified_at() + SECOND)
+    }
+
+    /// Returns the time of modification, in whole seconds.
+    fn modified_at(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(u64::try_from(self.version.modified.0).unwrap_or(0))
+    }
+
+    /// Returns the date of modification, if it is sent.
+    fn modified(&self) -> Option<Modified> {
+        let is_strong = match self.date {
+            FileDate::None | FileDate::NotYet => return None,
+            FileDate::Weak => false,
+            FileDate::Strong => true,
+        };
+        Some(Modified { at: self.modified_at(), is_strong })
     }
 
     /// Returns the validators, which conditions are evaluated against. `tag` is [`Self::tag`].
@@ -148,7 +218,9 @@ impl Meta {
     /// Writes the fields of responses with bytes of the file, without type, length and range.
     pub(crate) fn write_fields(&self, head: &mut HeadWriter<'_>) {
         self.write_common_fields(head);
-        head.field("last-modified", Date::of(self.modified()).as_bytes());
+        if let Some(modified) = self.modified() {
+            head.field("last-modified", Date::of(modified.at).as_bytes());
+        }
         head.field("accept-ranges", b"bytes");
         if let Some(coding) = self.variant.coding {
             head.field("content-encoding", coding.name().as_bytes());
@@ -195,7 +267,41 @@ mod tests {
 
     fn meta(path: &std::path::Path, variant: Variant) -> Meta {
         let stat = rustix::fs::stat(path).unwrap();
-        Meta::new(b"a/b.txt", &stat, variant, Some("no-cache".into())).unwrap()
+        Meta::new(b"a/b.txt", &stat, variant, Some("no-cache".into()), UNIX_EPOCH).unwrap()
+    }
+
+    #[test]
+    fn date_is_judged_by_both_times() {
+        let second = |s: i64| UNIX_EPOCH + Duration::from_secs(s.unsigned_abs());
+        let date = |modified: i64, changed: i64, now: i64, started: i64| {
+            let version = Version {
+                device: 1,
+                inode: 1,
+                bytes: 1,
+                modified: (modified, 500_000_000),
+                changed: (changed, 600_000_000),
+            };
+            FileDate::of(&version, second(now), second(started))
+        };
+        for (modified, changed, now, started, expected) in [
+            // Written at this time, before or after the start.
+            (1000, 1000, 1001, 10, FileDate::Strong),
+            (1000, 1000, 1001, 2000, FileDate::Strong),
+            // The second is not over, or is in the future.
+            (1000, 1000, 1000, 10, FileDate::NotYet),
+            (3000, 1000, 1001, 10, FileDate::NotYet),
+            // The time was set: before the start, within the last second before it, and after it.
+            (500, 1000, 2000, 1500, FileDate::Strong),
+            (500, 1000, 2000, 1000, FileDate::Weak),
+            (500, 1000, 2000, 900, FileDate::Weak),
+            // No date.
+            (0, 1000, 2000, 1500, FileDate::None),
+            (1, 1000, 2000, 1500, FileDate::None),
+            (-5, 1000, 2000, 1500, FileDate::None),
+        ] {
+            let found = date(modified, changed, now, started);
+            assert_eq!(found, expected, "{modified} {changed} {now} {started}");
+        }
     }
 
     #[test]
@@ -215,6 +321,11 @@ mod tests {
         let before = tag(&a, plain);
         std::fs::File::open(&a).unwrap().set_modified(time + Duration::from_nanos(1)).unwrap();
         assert_ne!(tag(&a, plain), before, "a nanosecond later");
+        let before = tag(&a, plain);
+        std::thread::sleep(TICK);
+        std::fs::write(&a, "SAME").unwrap();
+        std::fs::File::open(&a).unwrap().set_modified(time + Duration::from_nanos(1)).unwrap();
+        assert_ne!(tag(&a, plain), before, "other bytes, with the time set back");
     }
 
     #[test]

@@ -175,6 +175,7 @@ mod tests {
             forms: None,
             with_listings: true,
             cache_control: None,
+            started: std::time::SystemTime::now(),
         }
     }
 

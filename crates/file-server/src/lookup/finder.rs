@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustix::fs::Stat;
 
@@ -59,6 +60,8 @@ pub(crate) struct Finder {
     pub(crate) forms: Option<EncodedForms>,
     pub(crate) with_listings: bool,
     pub(crate) cache_control: Option<Arc<str>>,
+    /// When the server started.
+    pub(crate) started: SystemTime,
 }
 
 impl Finder {
@@ -148,7 +151,7 @@ impl Finder {
         if let Some(file) = search.cached.filter(is_cached) {
             return Ok(PathEntry::Unchanged(file.clone()));
         }
-        let meta = Meta::new(below_root, &stat, variant, self.cache_control.clone());
+        let meta = Meta::new(below_root, &stat, variant, self.cache_control.clone(), self.started);
         Ok(match meta {
             Ok(meta) => PathEntry::File(Arc::new(OpenFile::new(fd, meta))),
             // The configuration was checked when the server started.
@@ -192,7 +195,7 @@ impl Finder {
             return Ok(false);
         }
         match self.root.version(path.below_root, search.wait) {
-            Ok(version) => Ok(version == cached.version),
+            Ok(version) => Ok(cached.is_current(version)),
             Err(OpenError::WouldBlock) => Err(OpenError::WouldBlock),
             Err(OpenError::Status(_)) => Ok(false),
         }
@@ -264,6 +267,7 @@ mod tests {
             forms: Some(EncodedForms::new(1000)),
             with_listings: false,
             cache_control: None,
+            started: SystemTime::now(),
         }
     }
 

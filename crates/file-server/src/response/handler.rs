@@ -41,9 +41,13 @@ impl FileHandler {
 
     /// Returns the page for a request that is not for a file.
     fn refusal(&self, request: &Request<'_>) -> Option<Page> {
+        // A chunked body is discarded, too: its length, which may be 0, is not known yet.
         match request.framing {
-            Framing::Length(bytes) if bytes <= DISCARD_BYTES_MAX => {}
-            _ => return Some(Page::for_status(413)),
+            Framing::Length(bytes) if bytes > DISCARD_BYTES_MAX => {
+                return Some(Page::for_status(413));
+            }
+            Framing::Length(_) | Framing::Chunked => {}
+            Framing::UntilClose => return Some(Page::for_status(413)),
         }
         if !self.thread.shared.hosts.allows(request.host) {
             return Some(Page::plain(421, MISDIRECTED));

@@ -1,16 +1,18 @@
 //! Responses to requests of each kind.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
+use haul_testing::eventually;
+
 use crate::client::{Client, get};
-use crate::helper::{Running, ServedDir, noise};
+use crate::helper::{Running, ServedDir, noise, set_age};
 
 #[test]
 fn response_has_the_fields_of_the_file() {
     let place = ServedDir::new();
-    place.write("a b/page.html", "<p>hello");
+    place.write_old("a b/page.html", "<p>hello");
     let running = place.serve(|_| {});
     let answer = get(running.address, "/a%20b/page.html", "");
     assert_eq!((answer.status, answer.text()), (200, "<p>hello"));
@@ -152,8 +154,8 @@ fn unreadable_file_is_forbidden() {
 #[test]
 fn conditional_requests_are_answered_without_a_body() {
     let place = ServedDir::new();
-    place.write("small", "12345");
-    place.write("big", vec![7; 300_000]);
+    place.write_old("small", "12345");
+    place.write_old("big", vec![7; 300_000]);
     let running = place.serve(|config| config.content.cache_control = Some("no-cache".to_owned()));
     let mut client = Client::new(running.address);
     for name in ["/small", "/big"] {
@@ -337,4 +339,80 @@ fn health_reports_a_removed_directory() {
     let health = get(admin, "/health", "");
     assert_eq!((health.status, get(admin, "/ready", "").status), (503, 503));
     assert!(health.text().contains("was removed"), "{}", health.text());
+}
+
+#[test]
+fn date_is_sent_once_its_second_is_over_and_never_from_the_future() {
+    let place = ServedDir::new();
+    for (name, age) in [("future", -3600), ("past", 3600)] {
+        set_age(&place.write(name, "12345"), age);
+    }
+    for (name, seconds) in [("epoch", 0), ("store", 1)] {
+        let file = std::fs::File::options().write(true).open(place.write(name, "12345")).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+    }
+    let running = place.serve(|_| {});
+    let modified = |name: &str| {
+        let answer = get(running.address, &format!("/{name}"), "");
+        answer.field("last-modified").map(str::to_owned)
+    };
+    for name in ["future", "epoch", "store"] {
+        assert_eq!(modified(name), None, "{name}");
+        // A condition on a date is ignored then.
+        let since = "If-Modified-Since: Sat, 31 Dec 2099 23:59:59 GMT\r\n";
+        assert_eq!(get(running.address, &format!("/{name}"), since).status, 200, "{name}");
+    }
+    assert!(modified("past").is_some());
+    place.write("new", "12345");
+    eventually("the date is sent", || modified("new").is_some());
+}
+
+#[test]
+fn tag_changes_with_the_bytes_even_if_the_times_are_set_back() {
+    let place = ServedDir::new();
+    let path = place.write("a", "AAAA");
+    set_age(&path, 3600);
+    let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let running = place.serve(|_| {});
+    let first = get(running.address, "/a", "");
+    let (tag, date) = (first.field("etag").unwrap(), first.field("last-modified").unwrap());
+    std::thread::sleep(Duration::from_millis(20));
+    std::fs::write(&path, "BBBB").unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    eventually("the new bytes are served", || get(running.address, "/a", "").text() == "BBBB");
+    let known = get(running.address, "/a", &format!("If-None-Match: {tag}\r\n"));
+    assert_eq!((known.status, known.text()), (200, "BBBB"));
+    for value in [tag, date] {
+        let fields = format!("Range: bytes=2-\r\nIf-Range: {value}\r\n");
+        let resumed = get(running.address, "/a", &fields);
+        assert_eq!((resumed.status, resumed.text()), (200, "BBBB"), "{value}");
+    }
+}
+
+#[test]
+fn small_body_of_any_framing_is_discarded() {
+    let place = ServedDir::new();
+    place.write("a", "12345");
+    let running = place.serve(|_| {});
+    let mut client = Client::new(running.address);
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    for (method, status) in [("GET", 200), ("HEAD", 200), ("OPTIONS", 204), ("POST", 405)] {
+        for body in ["0\r\n\r\n", "5;x\r\nhello\r\n0\r\nt: v\r\n\r\n"] {
+            client.say(format!("{method} /a HTTP/1.1\r\nHost: localhost\r\n{chunked}\r\n{body}"));
+            assert_eq!(client.answer(method).status, status, "{method} {body:?}");
+        }
+    }
+    assert_eq!(client.get("/a", "").status, 200, "the connection stays open");
+}
+
+#[test]
+fn host_may_have_an_empty_port() {
+    let place = ServedDir::new();
+    place.write("a", "12345");
+    let running = place.serve(|_| {});
+    for host in ["localhost:", "127.0.0.1:", "[::1]:", "localhost:80"] {
+        let mut client = Client::new(running.address);
+        client.say(format!("GET /a HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(client.answer("GET").status, 200, "{host}");
+    }
 }

@@ -1,12 +1,12 @@
 //! A served directory, and a server on a thread.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use haul_file_server::{Acceptor, Address, Config, Handle, Listener, Server, Stats, TcpOptions};
 pub(crate) use haul_testing::noise;
@@ -40,6 +40,13 @@ impl ServedDir {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Writes a file that was modified a while ago, so that its date is sent.
+    pub(crate) fn write_old(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.write(name, bytes);
+        set_age(&path, 3600);
         path
     }
 
@@ -109,7 +116,7 @@ fn endpoint(address: &Address, transport: Transport) -> Endpoint {
 
 /// Syncs a file and drops it from the page cache.
 pub(crate) fn evict(path: &Path) {
-    let file = std::fs::File::open(path).unwrap();
+    let file = File::open(path).unwrap();
     file.sync_all().unwrap();
     let file = std::os::fd::OwnedFd::from(file);
     // A page that was just sent may still be referenced by a packet.
@@ -121,7 +128,7 @@ pub(crate) fn evict(path: &Path) {
 
 /// Returns the number of bytes of a file in the page cache.
 pub(crate) fn resident(path: &Path) -> u64 {
-    let file = std::os::fd::OwnedFd::from(std::fs::File::open(path).unwrap());
+    let file = std::os::fd::OwnedFd::from(File::open(path).unwrap());
     haul_disk::resident(&file, 0, u64::MAX).unwrap().resident_bytes
 }
 
@@ -188,4 +195,12 @@ impl Drop for Running {
             }
         }
     }
+}
+
+/// Sets the time of modification to some seconds ago, or ahead if negative.
+pub(crate) fn set_age(path: &Path, seconds: i64) {
+    let now = SystemTime::now();
+    let age = Duration::from_secs(seconds.unsigned_abs());
+    let at = if seconds < 0 { now + age } else { now - age };
+    File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
 }

@@ -49,8 +49,20 @@ impl<'a> IfRange<'a> {
 pub struct Validators<'a> {
     /// The entity tag.
     pub tag: EntityTag<'a>,
-    /// The modification time; fractions of a second are ignored, because HTTP dates have none.
-    pub modified: SystemTime,
+    /// The modification time, if it is known; fractions of a second are ignored, because HTTP dates
+    /// have none.
+    pub modified: Option<Modified>,
+}
+
+/// When a representation was modified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Modified {
+    /// The time.
+    pub at: SystemTime,
+    /// `true` if no other representation can have had the same date, to the second (RFC 9110,
+    /// section 8.8.2.2). Only then a date in If-Range proves that the client has parts of this
+    /// representation.
+    pub is_strong: bool,
 }
 
 /// The outcome of evaluating the conditions.
@@ -72,10 +84,15 @@ impl Conditions<'_> {
     /// Evaluates the conditions in the order of section 13.2.2: If-Match takes precedence over
     /// If-Unmodified-Since, and If-None-Match over If-Modified-Since.
     pub fn evaluate(&self, validators: &Validators<'_>) -> Verdict {
-        let (tag, modified) = (validators.tag, whole_seconds(validators.modified));
+        let tag = validators.tag;
+        let modified = validators.modified.map(|modified| whole_seconds(modified.at));
+        let is_strong = validators.modified.is_some_and(|modified| modified.is_strong);
+        // Conditions on a date are ignored if the representation has none.
+        let is_unmodified = |since: SystemTime| modified.is_none_or(|modified| modified <= since);
+        let is_known_by = |since: SystemTime| modified.is_some_and(|modified| modified <= since);
         let is_expected = match (&self.if_match, self.if_unmodified_since) {
             (Some(tags), _) => tags.any(|listed| listed.strong_eq(&tag)),
-            (None, Some(date)) => modified <= date,
+            (None, Some(date)) => is_unmodified(date),
             (None, None) => true,
         };
         if !is_expected {
@@ -83,7 +100,7 @@ impl Conditions<'_> {
         }
         let is_known = match (&self.if_none_match, self.if_modified_since) {
             (Some(tags), _) => tags.any(|listed| listed.weak_eq(&tag)),
-            (None, Some(date)) => modified <= date,
+            (None, Some(date)) => is_known_by(date),
             (None, None) => false,
         };
         if is_known {
@@ -92,7 +109,7 @@ impl Conditions<'_> {
         let with_ranges = match self.if_range {
             None => true,
             Some(IfRange::Tag(given)) => given.strong_eq(&tag),
-            Some(IfRange::Date(date)) => modified == date,
+            Some(IfRange::Date(date)) => is_strong && modified == Some(date),
             Some(IfRange::Invalid) => false,
         };
         Verdict::Proceed { with_ranges }
@@ -116,8 +133,30 @@ mod tests {
 
     /// Evaluates for a representation modified at second 100.7.
     fn evaluate(conditions: &Conditions<'_>) -> Verdict {
-        let modified = UNIX_EPOCH + Duration::from_millis(100_700);
+        evaluate_for(conditions, Some(true))
+    }
+
+    /// Evaluates for a representation without a date, or with one that is strong or not.
+    fn evaluate_for(conditions: &Conditions<'_>, is_strong: Option<bool>) -> Verdict {
+        let at = UNIX_EPOCH + Duration::from_millis(100_700);
+        let modified = is_strong.map(|is_strong| Modified { at, is_strong });
         conditions.evaluate(&Validators { tag: EntityTag::strong(TAG), modified })
+    }
+
+    #[test]
+    fn weak_or_missing_date_is_no_proof() {
+        let date = UNIX_EPOCH + Duration::from_secs(100);
+        let since = Conditions { if_modified_since: Some(date), ..Conditions::default() };
+        assert_eq!([Some(false), None].map(|it| evaluate_for(&since, it)), [NotModified, PROCEED]);
+        let unmodified = Conditions {
+            if_unmodified_since: Some(date - Duration::from_secs(1)),
+            ..Conditions::default()
+        };
+        let verdicts = [Some(false), None].map(|it| evaluate_for(&unmodified, it));
+        assert_eq!(verdicts, [Failed, PROCEED]);
+        let range = Conditions { if_range: Some(IfRange::Date(date)), ..Conditions::default() };
+        let verdicts = [Some(true), Some(false), None].map(|it| evaluate_for(&range, it));
+        assert_eq!(verdicts, [PROCEED, ALL, ALL]);
     }
 
     fn list<'a>(lines: &[&'a str]) -> Option<TagList<'a>> {

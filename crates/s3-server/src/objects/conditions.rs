@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_file_store::{Etag, ObjectInfo, Precondition, Store};
-use haul_http1::{EntityTag, IfRange, TagList, Validators, Verdict, parse_date};
+use haul_http1::{EntityTag, IfRange, Modified, TagList, Validators, Verdict, parse_date};
 
 use crate::encryption::content::listed_bytes;
 use crate::encryption::lengths::content_bytes;
@@ -82,7 +82,8 @@ impl Conditions {
             if_range: if_range.as_ref().map(|value| IfRange::parse(value.as_bytes())),
         };
         let tag = EntityTag::strong(tag.as_bytes());
-        conditions.evaluate(&Validators { tag, modified: object.modified })
+        let modified = Modified { at: object.modified, is_strong: true };
+        conditions.evaluate(&Validators { tag, modified: Some(modified) })
     }
 }
 

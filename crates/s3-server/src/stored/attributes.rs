@@ -1,6 +1,7 @@
 //! An object's attributes: their names, and the response headers that they become.
 
 use haul_file_store::{ATTRIBUTE_BYTES_MAX, Attributes};
+use haul_http1::media_type;
 
 use crate::body::part_checksums::PARTS_ATTRIBUTE;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
@@ -63,7 +64,7 @@ fn leaves_space(attributes: &Attributes) -> bool {
 pub(crate) fn content_type(attributes: &Attributes, key: &str) -> String {
     match attributes.get("content-type") {
         Some(given) => given.to_owned(),
-        None => mime_guess::from_path(key).first_raw().unwrap_or(DEFAULT_CONTENT_TYPE).to_owned(),
+        None => media_type(key.as_bytes()).unwrap_or(DEFAULT_CONTENT_TYPE).to_owned(),
     }
 }
 
