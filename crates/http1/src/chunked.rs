@@ -46,7 +46,20 @@ pub struct ChunkedDecoder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Size,
+    /// Before the name of an extension.
     Extension,
+    ExtensionName,
+    /// Blanks after a name, before `=` or `;`.
+    ExtensionNameEnd,
+    /// Before the value of an extension.
+    ExtensionValue,
+    ExtensionToken,
+    ExtensionQuoted,
+    /// After a backslash in a quoted value.
+    ExtensionEscape,
+    ExtensionQuotedEnd,
+    /// Blanks after a value, before `;`.
+    ExtensionEnd,
     SizeLf,
     Data,
     DataCr,
@@ -57,6 +70,60 @@ enum State {
     TrailerLf,
     EndLf,
     End,
+}
+
+impl State {
+    const fn is_extension(self) -> bool {
+        matches!(
+            self,
+            Self::Extension
+                | Self::ExtensionName
+                | Self::ExtensionNameEnd
+                | Self::ExtensionValue
+                | Self::ExtensionToken
+                | Self::ExtensionQuoted
+                | Self::ExtensionEscape
+                | Self::ExtensionQuotedEnd
+                | Self::ExtensionEnd
+        )
+    }
+
+    /// Returns the state after a byte of an extension (RFC 9112, section 7.1.1); `None` if it is
+    /// malformed there.
+    const fn next_of_extension(self, byte: u8) -> Option<Self> {
+        let is_blank = matches!(byte, b' ' | b'\t');
+        Some(match (self, byte) {
+            (Self::Extension | Self::ExtensionValue, _) if is_blank => self,
+            (Self::Extension | Self::ExtensionName, _) if is_token_byte(byte) => {
+                Self::ExtensionName
+            }
+            (Self::ExtensionName | Self::ExtensionNameEnd, _) if is_blank => Self::ExtensionNameEnd,
+            (Self::ExtensionName | Self::ExtensionNameEnd, b'=') => Self::ExtensionValue,
+            (Self::ExtensionValue, b'"') => Self::ExtensionQuoted,
+            (Self::ExtensionValue | Self::ExtensionToken, _) if is_token_byte(byte) => {
+                Self::ExtensionToken
+            }
+            (Self::ExtensionQuoted, b'"') => Self::ExtensionQuotedEnd,
+            (Self::ExtensionQuoted, b'\\') => Self::ExtensionEscape,
+            (Self::ExtensionQuoted | Self::ExtensionEscape, b'\t' | b' '..=b'~') => {
+                Self::ExtensionQuoted
+            }
+            (Self::ExtensionToken | Self::ExtensionQuotedEnd | Self::ExtensionEnd, _)
+                if is_blank =>
+            {
+                Self::ExtensionEnd
+            }
+            (
+                Self::ExtensionName
+                | Self::ExtensionNameEnd
+                | Self::ExtensionToken
+                | Self::ExtensionQuotedEnd
+                | Self::ExtensionEnd,
+                b';',
+            ) => Self::Extension,
+            _ => return None,
+        })
+    }
 }
 
 /// The maximum number of hexadecimal digits of a chunk size. The largest accepted size, 2^63 - 1,
@@ -105,13 +172,18 @@ impl ChunkedDecoder {
     fn next(&mut self, byte: u8) -> Result<State, HttpError> {
         match (self.state, byte) {
             (State::Size, b'\r') if self.line_bytes > 0 => Ok(State::SizeLf),
-            (State::Size, b';') if self.line_bytes > 0 => self.extension(),
-            (State::Size, _) => self.digit(byte),
-            (State::Extension, b'\r') => Ok(State::SizeLf),
-            (State::Extension, b'\t' | b' '..=b'~') => self.extension(),
-            (State::Extension, _) => {
-                Err(HttpError::bad_request("invalid byte in a chunk extension"))
+            (State::Size, b';') if self.line_bytes > 0 => {
+                self.line_bytes = 0;
+                self.extension(State::Extension)
             }
+            (State::Size, _) => self.digit(byte),
+            (State::ExtensionName | State::ExtensionToken | State::ExtensionQuotedEnd, b'\r') => {
+                Ok(State::SizeLf)
+            }
+            (state, _) if state.is_extension() => match state.next_of_extension(byte) {
+                Some(next) => self.extension(next),
+                None => Err(HttpError::bad_request("malformed chunk extension")),
+            },
             (State::SizeLf, b'\n') => Ok(self.after_size()),
             (State::DataCr, b'\r') => Ok(State::DataLf),
             (State::DataLf, b'\n') => Ok(self.line(State::Size)),
@@ -157,10 +229,8 @@ impl ChunkedDecoder {
         Ok(State::Size)
     }
 
-    fn extension(&mut self) -> Result<State, HttpError> {
-        if self.state == State::Size {
-            self.line_bytes = 0;
-        }
+    /// Counts a byte of an extension, and returns `next`, the state after it.
+    fn extension(&mut self, next: State) -> Result<State, HttpError> {
         self.line_bytes += 1;
         self.extensions_bytes += 1;
         if self.line_bytes > self.limits.extension_bytes_max
@@ -168,7 +238,7 @@ impl ChunkedDecoder {
         {
             return Err(HttpError::new(413, "chunk extensions are too long"));
         }
-        Ok(State::Extension)
+        Ok(next)
     }
 
     fn trailer(&mut self, state: State) -> Result<State, HttpError> {

@@ -73,6 +73,8 @@ impl<'a> Iterator for Iter<'a> {
         let (name, rest) = self.rest.split_at_checked(colon)?;
         let (value, rest) = rest.split_at_checked(memchr(b'\n', rest)? + 1)?;
         self.rest = rest;
+        // Only the parser of responses accepts blanks before the colon.
+        let name = name.trim_ascii_end();
         Some(Field { name, value: value.get(1..)?.trim_ascii() })
     }
 }

@@ -45,7 +45,9 @@ impl Response<'_> {
 
 /// Parses the head of the response at the start of `bytes`; returns `None` if it is incomplete.
 ///
-/// After `None`, call the function again with all bytes received, when more have arrived.
+/// After `None`, call the function again with all bytes received, when more have arrived. Blanks
+/// between a field name and its colon, which a proxy must remove from responses (RFC 9112,
+/// section 5.1), are not part of the name.
 ///
 /// # Errors
 /// Fails if the head is not valid HTTP/1.0 or 1.1, is ambiguous, or exceeds a limit. A gateway
@@ -61,6 +63,7 @@ pub fn parse_response<'a>(
     let mut fields = head::no_fields();
     let mut parsed = httparse::Response::new(&mut []);
     let status = httparse::ParserConfig::default()
+        .allow_spaces_after_header_name_in_responses(true)
         .parse_response_with_uninit_headers(&mut parsed, bytes, &mut fields)
         .map_err(head::parse_error)?;
     let (httparse::Status::Complete(head_bytes), Some(status), Some(version)) =

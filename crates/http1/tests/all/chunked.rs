@@ -54,6 +54,7 @@ fn data_does_not_depend_on_splits() {
         ("1e\r\nall your base are belong to us\r\n0\r\n\r\n", "all your base are belong to us"),
         ("5;a;b=c;d=\"e f\"\r\nhello\r\n0;z\r\n\r\n", "hello"),
         ("5;\thidden\r\nhello\r\n0\r\n\r\n", "hello"),
+        ("5; a = b ; c\t=\t\"\\\"; \"; d;e\r\nhello\r\n0\r\n\r\n", "hello"),
         ("2\r\n\r\n\r\n0\r\nA: b\r\nc-d:\r\nE:\t f \r\n\r\n", "\r\n"),
         ("0000000000000001\r\nx\r\n0\r\n\r\n", "x"),
     ] {

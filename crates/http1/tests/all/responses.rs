@@ -1,6 +1,8 @@
 //! Tests parsing of response heads: valid heads, and heads that a gateway must not forward.
 
-use haul_http1::{Framing, HeadLimits, HttpError, MethodKind, Response, Version, parse_response};
+use haul_http1::{
+    Field, Framing, HeadLimits, HttpError, MethodKind, Response, Version, parse_response,
+};
 
 fn parse(head: &[u8], method: MethodKind) -> Result<Option<Response<'_>>, HttpError> {
     parse_response(head, &HeadLimits::default(), method)
@@ -98,6 +100,18 @@ fn keep_alive_follows_version_and_connection_field() {
 }
 
 #[test]
+fn blanks_before_the_colon_are_not_part_of_a_name() {
+    for name in ["Content-Length ", "content-length \t ", "CONTENT-LENGTH\t"] {
+        let head = format!("HTTP/1.1 200 x\r\n{name}: 5\r\nX: 1\r\n\r\n");
+        let response = parse_valid(&head);
+        assert_eq!(response.framing, Framing::Length(5), "{name:?}");
+        assert_eq!(response.fields.first("content-length"), Some(&b"5"[..]), "{name:?}");
+        let is_bare = |field: Field<'_>| field.name.iter().all(u8::is_ascii_graphic);
+        assert!(response.fields.into_iter().all(is_bare), "{name:?}");
+    }
+}
+
+#[test]
 fn ambiguous_or_invalid_responses_are_rejected() {
     for head in [
         &b"HTTP/1.1 200 x\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n"[..],
@@ -109,7 +123,12 @@ fn ambiguous_or_invalid_responses_are_rejected() {
         b"HTTP/1.1 200 x\r\nTransfer-Encoding: identity\r\n\r\n",
         b"HTTP/1.0 200 x\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"HTTP/1.1 304 x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
-        b"HTTP/1.1 200 x\r\nContent-Length : 5\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nContent-Length : 5\r\nContent-Length: 6\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nContent-Length : 5\r\nTransfer-Encoding\t: chunked\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nContent Length: 5\r\n\r\n",
+        b"HTTP/1.1 200 x\r\n Content-Length: 5\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nContent-Length\x0b: 5\r\n\r\n",
+        b"HTTP/1.1 200 x\r\n : 5\r\n\r\n",
         b"HTTP/1.1 200 x\r\nX: 1\r\n Content-Length: 5\r\n\r\n",
         b"HTTP/1.1 200 x\nContent-Length: 5\r\n\r\n",
         b"HTTP/1.1 200\nContent-Length: 5\r\n\r\n",

@@ -7,7 +7,7 @@ use haul_reactor::{Context, IoStatus, Next};
 
 use super::context::HttpContext;
 use super::exchange::Exchange;
-use super::messages::{BodyOptions, write_request};
+use super::messages::{BodyOptions, max_forwards, write_request};
 use super::peers::{Peers, SessionEnd};
 use crate::end_reason::EndReason;
 
@@ -41,7 +41,7 @@ pub(super) enum HeadState {
     Draining,
 }
 
-/// The error response for a request that is not forwarded.
+/// The relay's own response to a request that is not forwarded.
 pub(super) struct Refusal {
     pub(super) error: HttpError,
     pub(super) is_head: bool,
@@ -171,11 +171,15 @@ pub(super) fn begin_exchange<M>(
 
 const TOO_MANY_REQUESTS: HttpError = HttpError::new(429, "the client exceeds its rate of requests");
 
-/// Returns an error for methods that the relay does not forward.
+/// The response to an OPTIONS request that may not be forwarded: the relay is its recipient.
+const LAST_RECIPIENT: HttpError = HttpError::new(200, "the relay, because Max-Forwards is 0");
+
+/// Returns the relay's own response to a request that it does not forward.
 fn check_method(request: &Request<'_>) -> Result<(), HttpError> {
     match request.method {
         "CONNECT" => Err(HttpError::new(501, "CONNECT is not supported")),
         "TRACE" => Err(HttpError::new(501, "TRACE is not supported")),
+        "OPTIONS" if max_forwards(request)? == Some(0) => Err(LAST_RECIPIENT),
         _ => Ok(()),
     }
 }

@@ -118,6 +118,26 @@ pub(crate) fn is_websocket(response: &Response<'_>) -> bool {
     response.fields.first("upgrade").is_some_and(is_named)
 }
 
+/// Returns the value of Max-Forwards in an OPTIONS request: how often it may be forwarded. Other
+/// methods ignore the field (RFC 9110, section 7.6.2).
+///
+/// # Errors
+/// The value is not one number.
+pub(crate) fn max_forwards(request: &Request<'_>) -> Result<Option<u64>, HttpError> {
+    const INVALID: HttpError = HttpError::new(400, "Max-Forwards is not one number");
+    let mut values = request.fields.all(MAX_FORWARDS).filter(|_| request.method == "OPTIONS");
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+            // A number beyond the range is as good as the largest one.
+            Ok(Some(str::from_utf8(value).ok().and_then(|it| it.parse().ok()).unwrap_or(u64::MAX)))
+        }
+        _ => Err(INVALID),
+    }
+}
+
+const MAX_FORWARDS: &str = "max-forwards";
+
 /// Writes the head of a request for a target.
 ///
 /// # Errors
@@ -129,9 +149,18 @@ pub(crate) fn write_request(
     options: &HttpOptions,
 ) -> Result<(), HttpError> {
     let filter = FieldFilter::new(request.fields, !options.trust_forwarded)?;
+    let max_forwards = max_forwards(request)?;
     let mut head = HeadWriter::request(out, request.method, &target(request));
     head.field("Host", request.host.unwrap_or(NO_HOST).as_bytes());
-    write_fields(&mut head, request.fields, &filter);
+    let is_copied = |field: &Field<'_>| {
+        !filter.drops(*field) && (max_forwards.is_none() || !field.is(MAX_FORWARDS))
+    };
+    for field in request.fields.into_iter().filter(is_copied) {
+        head.field(field.name, field.value);
+    }
+    if let Some(forwards) = max_forwards {
+        head.number("Max-Forwards", forwards.saturating_sub(1));
+    }
     let version = version(request.version);
     head.field_parts("Via", &[version, b" ", options.via.as_bytes()]);
     forwarded.write(&mut head, request.host);
@@ -169,12 +198,6 @@ fn target<'a>(request: &Request<'a>) -> [&'a str; 2] {
     }
 }
 
-fn write_fields(head: &mut HeadWriter<'_>, fields: Fields<'_>, filter: &FieldFilter<'_>) {
-    for field in fields.into_iter().filter(|field| !filter.drops(*field)) {
-        head.field(field.name, field.value);
-    }
-}
-
 fn version(version: Version) -> &'static [u8] {
     match version {
         Version::Http10 => b"1.0",
@@ -205,7 +228,9 @@ pub(crate) fn write_response(
 ) -> Result<(), HttpError> {
     let filter = FieldFilter::new(response.fields, false)?;
     let mut head = HeadWriter::response_with_reason(out, response.status, response.reason);
-    write_fields(&mut head, response.fields, &filter);
+    for field in response.fields.into_iter().filter(|field| !filter.drops(*field)) {
+        head.field(field.name, field.value);
+    }
     head.field_parts("Via", &[version(response.version), b" ", options.via.as_bytes()]);
     if response.status == 101 {
         head.field("Connection", b"upgrade").field("Upgrade", b"websocket");
@@ -259,6 +284,55 @@ mod tests {
         ] {
             assert_eq!(is_equivalent(received.as_bytes(), name), expected, "{received} {name}");
         }
+    }
+
+    #[test]
+    fn max_forwards_of_options_is_decremented() {
+        let options = HttpOptions::default();
+        for (method, value, expected) in [
+            ("OPTIONS", "5", Ok("4")),
+            ("OPTIONS", "007", Ok("6")),
+            ("OPTIONS", "99999999999999999999999", Ok("18446744073709551614")),
+            ("OPTIONS", "-1", Err(400)),
+            ("OPTIONS", "1, 2", Err(400)),
+            ("OPTIONS", "", Err(400)),
+            ("OPTIONS", "1\r\nMax-Forwards: 1", Err(400)),
+            ("GET", "5", Ok("5")),
+            ("GET", "x", Ok("x")),
+        ] {
+            let received =
+                format!("{method} * HTTP/1.1\r\nHost: a\r\nmax-FORWARDS: {value}\r\n\r\n");
+            let received = received.replace("GET *", "GET /");
+            let head = forwarded_head(&received, &options);
+            let values = head.as_ref().map_err(|error| error.status).map(|head| {
+                let lines = head.lines().filter_map(|line| {
+                    let (name, value) = line.split_once(": ")?;
+                    name.eq_ignore_ascii_case("max-forwards").then_some(value)
+                });
+                lines.collect::<Vec<_>>().join("+")
+            });
+            assert_eq!(values.as_deref(), expected.as_ref().map(|it| *it), "{method} {value}");
+        }
+    }
+
+    #[test]
+    fn blanks_before_the_colon_of_a_response_are_removed() {
+        let received =
+            "HTTP/1.1 200 OK\r\nX-A : 1\r\nContent-Length \t: 5\r\nConnection : x-a\r\n\r\n";
+        let response =
+            parse_response(received.as_bytes(), &HeadLimits::default(), MethodKind::Other)
+                .unwrap()
+                .unwrap();
+        assert_eq!(response.framing, Framing::Length(5));
+        let mut out = Vec::new();
+        let context = ResponseContext {
+            version: Version::Http11,
+            request_kind: MethodKind::Other,
+            keep_alive: true,
+        };
+        write_response(&mut out, &response, context, &HttpOptions::default()).unwrap();
+        let head = String::from_utf8(out).unwrap();
+        assert_eq!(head, "HTTP/1.1 200 OK\r\nVia: 1.1 haul\r\nContent-Length: 5\r\n\r\n");
     }
 
     #[test]

@@ -11,6 +11,6 @@ pub(super) use channel::{BodyError, BodyOptions, Channel, Progress};
 pub(super) use error_response::write_error;
 pub(super) use forwarded::Forwarded;
 pub(super) use heads::{
-    ResponseContext, authenticates_connection, is_websocket, wants_websocket, write_request,
-    write_response,
+    ResponseContext, authenticates_connection, is_websocket, max_forwards, wants_websocket,
+    write_request, write_response,
 };

@@ -101,6 +101,22 @@ fn absolute_form_becomes_origin_form() {
 }
 
 #[test]
+fn options_is_answered_by_the_relay_after_its_last_forward() {
+    let (address, log) = responding_target(|_| ok("target"));
+    let relay = http([address]);
+    let ask = |forwards: &str| {
+        let head = format!("OPTIONS / HTTP/1.1\r\nHost: a\r\nMax-Forwards: {forwards}\r\n\r\n");
+        client(&relay).exchange(head)
+    };
+    let own = ask("0");
+    assert_eq!((own.status, log.requests().len()), (200, 0), "{}", own.text());
+    assert!(own.text().contains("Max-Forwards"));
+    assert_eq!(ask("x").status, 400);
+    assert_eq!(ask("1").text(), "target");
+    assert_eq!(log.requests()[0].all("max-forwards"), ["0"]);
+}
+
+#[test]
 fn hop_by_hop_fields_of_responses_are_dropped() {
     let (address, _) = responding_target(|_| {
         b"HTTP/1.1 200 All right\r\nConnection: close, X-Own\r\nX-Own: 1\r\nKeep-Alive: 1\r\n\

@@ -105,7 +105,7 @@ fn invalid_responses_become_502(transport: Transport) {
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
         b"HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
         b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length : 5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nContent-Length : 5\r\nContent-Length: 6\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunk",
         b"HTTP/1.1 999 OK\r\n\r\n",
         b"SSH-2.0-OpenSSH_9.2\r\n",
