@@ -1,12 +1,14 @@
-//! Reads stdin in large pieces until the input ends or a signal requests a stop.
+//! Reads stdin in large pieces until the input ends, or until a signal requests a stop and no more
+//! input arrives.
 
 use std::io::{self, Stdin, stdin};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::io::{Errno, ioctl_fionread, read, write};
+use rustix::io::{Errno, read, write};
 use rustix::pipe::fcntl_setpipe_size;
 
 /// The size of a read and of the pipe, in bytes. An unprivileged process cannot set a larger pipe
@@ -59,13 +61,22 @@ impl Stop {
     }
 }
 
+/// The time for which input is read after a stop was requested, as long as more arrives. Then it
+/// ends at the end of a line, or after as long again.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+/// The time for which more input is awaited after a stop was requested: a writer that waited for
+/// room in the pipe continues as soon as there is some.
+const MORE_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
 /// Stdin as the input of the log.
 pub(super) struct Input {
     stdin: Stdin,
     stop: Stop,
     buffer: Vec<u8>,
-    /// The number of bytes to read before the input ends; `None` while no stop was requested.
-    left: Option<usize>,
+    /// When the stop was noticed.
+    stopped: Option<Instant>,
+    ends_with_line: bool,
 }
 
 impl Input {
@@ -74,50 +85,54 @@ impl Input {
         // The call fails if stdin is not a pipe, or if the limit of the user is smaller. The size
         // of the pipe then remains unchanged.
         fcntl_setpipe_size(&stdin, READ_BYTES).ok();
-        Self { stdin, stop, buffer: vec![0; READ_BYTES], left: None }
+        Self { stdin, stop, buffer: vec![0; READ_BYTES], stopped: None, ends_with_line: true }
     }
 
     /// Returns the next bytes of stdin, or an empty slice at the end of the input. After a stop was
-    /// requested, the input ends after the bytes that are in the pipe at that moment.
+    /// requested, the input ends when no more arrives, so that nothing is lost that a service has
+    /// begun to write; a service that goes on writing is cut off after [`DRAIN_TIME`].
     pub(super) fn next(&mut self) -> io::Result<&[u8]> {
         loop {
-            if self.left.is_none() {
-                self.wait()?;
-            }
-            if self.stop.is_requested() && self.left.is_none() {
-                let waiting = ioctl_fionread(&self.stdin).unwrap_or(0);
-                self.left = Some(usize::try_from(waiting).unwrap_or(0));
-            }
-            let bytes = self.left.map_or(READ_BYTES, |left| left.min(READ_BYTES));
-            if bytes == 0 {
+            if !self.wait()? {
                 return Ok(&[]);
             }
-            match read(&self.stdin, &mut self.buffer[..bytes]) {
+            match read(&self.stdin, &mut self.buffer[..]) {
                 Ok(read) => {
-                    self.left = self.left.map(|left| left - read);
+                    self.ends_with_line = self.buffer[..read].ends_with(b"\n");
                     return Ok(&self.buffer[..read]);
                 }
-                Err(Errno::INTR) => {}
                 // Another process that shares stdin made it non-blocking and took the input first:
                 // wait for more input.
-                Err(Errno::AGAIN) if self.left.is_none() => {}
-                Err(Errno::AGAIN) => return Ok(&[]),
+                Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
     }
 
-    /// Waits for input, for the end of the input, or for a stop.
-    fn wait(&self) -> io::Result<()> {
-        let mut fds = [
-            PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN),
-            PollFd::new(&*self.stop.wake, PollFlags::IN),
-        ];
+    /// Waits for input, or for its end. After a stop was requested, returns `false` if there is none
+    /// within [`MORE_TIME`], or if the time to read on is over.
+    fn wait(&mut self) -> io::Result<bool> {
         loop {
+            if self.stop.is_requested() {
+                let passed = self.stopped.get_or_insert_with(Instant::now).elapsed();
+                if passed >= DRAIN_TIME * 2 || passed >= DRAIN_TIME && self.ends_with_line {
+                    return Ok(false);
+                }
+                let mut fds = [PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN)];
+                match poll(&mut fds, Some(&MORE_TIME)) {
+                    Err(Errno::INTR) => continue,
+                    other => return Ok(other? > 0),
+                }
+            }
+            let mut fds = [
+                PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN),
+                PollFd::new(&*self.stop.wake, PollFlags::IN),
+            ];
             match poll(&mut fds, None) {
-                // Wait again: a read without input would block, and miss a later stop request.
                 Err(Errno::INTR) => {}
-                other => return Ok(other.map(drop)?),
+                Err(errno) => return Err(errno.into()),
+                Ok(_) if fds[0].revents().is_empty() => {}
+                Ok(_) => return Ok(true),
             }
         }
     }

@@ -30,8 +30,10 @@ pub(crate) fn run(args: &LogArgs) -> Result {
 /// Writes stdin to the log until the input ends or a signal requests a stop.
 fn write(args: &LogWriteArgs) -> Result {
     let stop = Stop::new().or_fail(|| "cannot wait for signals".to_owned())?;
+    let opened = Arc::default();
+    signals::catch(Arc::clone(&opened), stop.clone())?;
     let log = Arc::new(open(args)?);
-    signals::catch(Arc::clone(&log), stop.clone())?;
+    opened.get_or_init(|| Arc::clone(&log));
     let begun = Instant::now();
     let mut counts = InputCounts::default();
     let read = copy_input(args, &log, Input::new(stop.clone()), &mut counts);

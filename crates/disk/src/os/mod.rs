@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{self, AtFlags, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::disk::{Disk, File, Locked, Open};
@@ -93,8 +93,30 @@ impl OsDisk {
         } else {
             (Op::Open, OFlags::empty())
         };
-        let fd = self.root.open(name, flags | access(options), op)?;
+        // Opening a FIFO waits for its other end, unless NONBLOCK is set.
+        let careful = if create { OFlags::empty() } else { OFlags::NONBLOCK | OFlags::NOCTTY };
+        let fd = self.root.open(name, flags | careful | access(options), op)?;
+        if !create {
+            self.check_kind(&fd, name)?;
+        }
         self.finish_open(fd, name, options, op)
+    }
+
+    /// Fails if the file is neither regular nor a block device, and clears NONBLOCK: with it,
+    /// requests of io_uring fail instead of waiting.
+    fn check_kind(&self, fd: &OwnedFd, name: &str) -> Result<()> {
+        let fail = |errno: Errno| self.root.fail(Op::Open, name)(errno);
+        let status = fs::fstat(fd).map_err(fail)?;
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::RegularFile | FileType::BlockDevice => {
+                fs::fcntl_setfl(fd, OFlags::empty()).map_err(fail)
+            }
+            FileType::Directory => Err(fail(Errno::ISDIR)),
+            _ => {
+                let source = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+                Err(Error::new(Op::Open, self.root.path(name), source))
+            }
+        }
     }
 
     /// Creates an unnamed file in the root, whose blocks are freed when the file is closed or the

@@ -4,9 +4,10 @@ mod full;
 mod show;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use haul_testing::eventually;
@@ -213,6 +214,93 @@ fn sigterm_writes_the_bytes_in_the_pipe() {
     let (code, stderr_text) = logging.wait();
     assert_eq!((code, stderr_text.as_str()), (Some(0), ""));
     assert!(all(&place.path("logs")) == [b"first\n", &rest[..]].concat());
+}
+
+#[test]
+fn nothing_that_a_service_has_begun_to_write_is_lost_at_a_stop() {
+    let place = TestDir::new();
+    let mut logging = Logging::start(&place, &[]);
+    logging.write_line("first");
+    logging.signal(Signal::STOP);
+    // More than the pipe holds: the write continues while the log reads.
+    let rest = [noise(3, 5 << 20), b"\n".to_vec()].concat();
+    let mut stdin = logging.stdin.take().unwrap();
+    let writing = {
+        let rest = rest.clone();
+        thread::spawn(move || {
+            let written = stdin.write_all(&rest);
+            // The pipe stays open, as that of a service that goes on.
+            (written, stdin)
+        })
+    };
+    thread::sleep(Duration::from_millis(100));
+    logging.signal(Signal::TERM);
+    logging.signal(Signal::CONT);
+    assert_eq!(logging.wait().0, Some(0));
+    let (written, _stdin) = writing.join().unwrap();
+    written.unwrap();
+    assert!(all(&place.path("logs")) == [b"first\n", &rest[..]].concat());
+}
+
+#[test]
+fn service_that_never_pauses_is_cut_off_at_a_line() {
+    let place = TestDir::new();
+    let mut logging = Logging::start(&place, &[]);
+    let mut stdin = logging.stdin.take().unwrap();
+    let mut stdout = logging.stdout.take().unwrap();
+    thread::spawn(move || io::copy(&mut stdout, &mut io::sink()));
+    let writing = thread::spawn(move || while stdin.write_all(b"line\n").is_ok() {});
+    thread::sleep(Duration::from_millis(100));
+    logging.signal(Signal::TERM);
+    assert_eq!(logging.wait().0, Some(0));
+    writing.join().unwrap();
+    let written = all(&place.path("logs"));
+    assert!(written.len() > 5 && written.chunks(5).all(|line| line == b"line\n"));
+}
+
+#[test]
+fn signal_during_the_start_is_handled() {
+    // The log has many files to list, so that its start takes a while.
+    let place = TestDir::new();
+    place.run_with(&["log", "logs"], b"line\n").code(0);
+    for number in 0..3000 {
+        place.write(format!("logs/20200101T000000.{number:06}Z.log"), "x\n");
+    }
+    let begun = fs::read_dir(place.path("logs")).unwrap().count();
+    assert!(begun > 3000);
+    for signal in [Signal::HUP, Signal::TERM, Signal::USR1, Signal::ALARM] {
+        let mut logging = Logging::start(&place, &["--keep", "100000"]);
+        // The handlers are installed first of all.
+        let status = format!("/proc/{}/status", logging.child.id());
+        eventually("the handlers are installed", || {
+            let status = fs::read_to_string(&status).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << 14) != 0
+        });
+        logging.signal(signal);
+        logging.stdin.as_mut().unwrap().write_all(b"line\n").ok();
+        assert_eq!(logging.end().0, Some(0), "{signal:?}");
+    }
+}
+
+#[test]
+fn current_that_is_no_regular_file_is_an_error() {
+    let place = TestDir::new();
+    for (number, make) in [
+        (|path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success()))
+            as fn(&Path),
+        |path| fs::create_dir(path).unwrap(),
+        |path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let dir = format!("logs{number}");
+        fs::create_dir(place.path(&dir)).unwrap();
+        make(&place.path(format!("{dir}/current")));
+        let ended = place.run_with(&["log", &dir], b"line\n").code(3);
+        ended.stderr_contains(&["cannot log to", "current"]);
+    }
 }
 
 #[test]
