@@ -32,7 +32,9 @@ impl ThreadContext {
         let shared = &self.shared;
         let key = request.key();
         let cached = match shared.cache.get(key, now_ms) {
-            Some(CachedFile { source, is_fresh: true }) => return Lookup::File(source),
+            Some(CachedFile { source, is_fresh: true }) if source.is_as_described() => {
+                return Lookup::File(source);
+            }
             stale => stale.map(|cached| cached.source),
         };
         let search = Search { wait: DiskWait::Forbidden, now_ms, cached: cached.as_ref() };
@@ -124,7 +126,8 @@ impl ThreadContext {
         if !shared.cache.has_validity() {
             return self.find_alone(request, find);
         }
-        if let Some(cached) = shared.cache.any_recent(key, now_ms) {
+        let recent = shared.cache.any_recent(key, now_ms);
+        if let Some(cached) = recent.filter(FileSource::is_as_described) {
             drop(self.submit(work, true, find));
             return Lookup::File(cached);
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use haul_http_engine::PreparedHead;
 use haul_http1::{Date, EntityTag, HeadWriter, InvalidHead, Modified, Validators};
-use rustix::fs::Stat;
+use rustix::fs::{AtFlags, Stat, Statx, StatxFlags, makedev};
 
 use super::content_type::content_type;
 use super::freshness::LastCheck;
@@ -37,10 +37,27 @@ impl Version {
         }
     }
 
+    fn from_statx(found: &Statx) -> Self {
+        Self {
+            device: makedev(found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            bytes: found.stx_size,
+            modified: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec.into()),
+            changed: (found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec.into()),
+        }
+    }
+
     /// `true` if bytes of the file may have been replaced between this state and a later one: the
     /// time of modification differs, and the file is not longer, as after an append.
     pub(crate) fn may_be_rewritten(&self, later: &Self) -> bool {
         later.modified != self.modified && later.bytes <= self.bytes
+    }
+
+    /// `true` if the bytes of this state may have been replaced by a later one, as by
+    /// [`Self::may_be_rewritten`], also if the time of modification was set back.
+    fn may_be_replaced(&self, later: &Self) -> bool {
+        (later.modified, later.changed) != (self.modified, self.changed)
+            && later.bytes <= self.bytes
     }
 
     /// Returns a strong entity tag, with its quotes, of the length, both times and the inode. All but
@@ -244,6 +261,21 @@ pub(crate) struct OpenFile {
 impl OpenFile {
     pub(crate) fn new(fd: OwnedFd, meta: Meta) -> Self {
         Self { fd, meta, direct: OnceLock::new(), resident: ResidentWindows::default() }
+    }
+}
+
+impl OpenFile {
+    /// `true` if the bytes that the description is of are still those of the file. Costs a system
+    /// call that never waits: of a network file system, it asks what the kernel remembers. A file
+    /// whose name another one has got was not overwritten, although its status changed.
+    pub(crate) fn is_as_described(&self) -> bool {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let now = rustix::fs::statx(&self.fd, c"", flags, StatxFlags::BASIC_STATS);
+        now.is_ok_and(|now| {
+            let version = Version::from_statx(&now);
+            let is_removed = now.stx_nlink == 0 && version.modified == self.meta.version.modified;
+            is_removed || !self.meta.version.may_be_replaced(&version)
+        })
     }
 }
 

@@ -21,4 +21,13 @@ impl FileSource {
             Self::Open(file) => &file.meta,
         }
     }
+
+    /// `true` if the bytes that are sent are those of the description: those in memory are, those of
+    /// an open file may have been replaced since.
+    pub(crate) fn is_as_described(&self) -> bool {
+        match self {
+            Self::Memory(..) => true,
+            Self::Open(file) => file.is_as_described(),
+        }
+    }
 }

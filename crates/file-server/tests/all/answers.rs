@@ -374,7 +374,8 @@ fn tag_changes_with_the_bytes_even_if_the_times_are_set_back() {
     set_age(&path, 3600);
     let time = std::fs::metadata(&path).unwrap().modified().unwrap();
     let running = place.serve(|_| {});
-    let first = get(running.address, "/a", "");
+    // HEAD leaves the file open in the cache, without its bytes.
+    let first = Client::new(running.address).ask("HEAD", "/a", "");
     let (tag, date) = (first.field("etag").unwrap(), first.field("last-modified").unwrap());
     std::thread::sleep(Duration::from_millis(20));
     std::fs::write(&path, "BBBB").unwrap();
