@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: copy_lines DIR URL".into());
     };
     let options: Vec<_> = std::env::vars().filter(|(name, _)| name.starts_with("AWS_")).collect();
-    let remote = Remote::open(&url, &options)?;
+    let remote = Remote::open(&url, &options, &[])?;
     let disk: Arc<dyn Disk> = Arc::new(OsDisk::open_or_create(std::path::Path::new(&dir))?);
     let ignore = &mut |_: Position, _: &[u8]| {};
     let (log, _) = Log::open(Arc::clone(&disk), Options::default(), ignore)?;

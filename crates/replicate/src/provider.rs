@@ -16,8 +16,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns the client for a URL with a scheme that this crate supports, and the prefix in it.
+/// `options` override `environment`, whose unknown names are ignored.
 pub(crate) fn build(
     url: &url::Url,
+    environment: &[(String, String)],
     options: &[(String, String)],
 ) -> Result<(Arc<dyn ObjectStore>, Path)> {
     let unknown = || Error::NotSupported { source: "use s3://, gs:// or az://".into() };
@@ -31,17 +33,22 @@ pub(crate) fn build(
         ($builder:expr) => {{
             let mut builder =
                 $builder.with_url(url.as_str()).with_client_options(client).with_retry(retry);
-            for (key, value) in options {
-                if let Ok(key) = key.to_ascii_lowercase().parse() {
+            for (name, value) in environment {
+                if let Ok(key) = name.to_ascii_lowercase().parse() {
                     builder = builder.with_config(key, value);
                 }
+            }
+            for (name, value) in options {
+                // The error names the option: data must not go elsewhere because of a typo.
+                builder = builder.with_config(name.to_ascii_lowercase().parse()?, value);
             }
             Arc::new(builder.build()?) as Arc<dyn ObjectStore>
         }};
     }
     let store = match scheme {
         ObjectStoreScheme::AmazonS3 => {
-            built!(AmazonS3Builder::new().with_unsigned_payload(is_encrypted(options)))
+            let is_encrypted = is_encrypted(environment) && is_encrypted(options);
+            built!(AmazonS3Builder::new().with_unsigned_payload(is_encrypted))
         }
         ObjectStoreScheme::GoogleCloudStorage => built!(GoogleCloudStorageBuilder::new()),
         ObjectStoreScheme::MicrosoftAzure => built!(MicrosoftAzureBuilder::new()),
@@ -73,5 +80,30 @@ mod tests {
             assert!(!is_encrypted(key, " HTTP://127.0.0.1:9000"), "{key}");
         }
         assert!(is_encrypted("aws_region", "us-east-1"));
+    }
+
+    #[test]
+    fn unknown_option_is_named_unless_it_is_of_the_environment() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let pairs = |text: &str| -> Vec<(String, String)> {
+            let pair = |part: &str| part.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned()));
+            text.split_whitespace().filter_map(pair).collect()
+        };
+        let error = |url: &str, environment: &str, options: &str| {
+            let url = url::Url::parse(url).unwrap();
+            let built = build(&url, &pairs(environment), &pairs(options));
+            built.err().map(|error| haul_disk::error_chain(&error).to_string())
+        };
+        let aws = "AWS_ACCESS_KEY_ID=a AWS_EC2_METADATA_DISABLED=true AWS_PROFILE=x";
+        assert_eq!(error("s3://b/p", aws, "aws_region=r AWS_Secret_Access_Key=b timeout=5s"), None);
+        for (url, option) in [
+            ("s3://b/p", "aws_regoin"),
+            ("s3://b/p", "google_service_account"),
+            ("gs://b/p", "aws_region"),
+            ("az://b/p", "azure_storage_acount_name"),
+        ] {
+            let found = error(url, aws, &format!("{option}=x"));
+            assert!(found.as_ref().is_some_and(|text| text.contains(option)), "{url}: {found:?}");
+        }
     }
 }

@@ -134,8 +134,8 @@ fn any_name(random: &mut Random) -> Vec<u8> {
     const SPECIAL: &[u8] = b" \t\r\n\\*#;()=%-.,a";
     let length = 1 + random.below(12);
     let byte = |random: &mut Random| match random.below(2) {
-        0 => SPECIAL[random.below(SPECIAL.len() as u64) as usize],
-        _ => 1 + random.below(255) as u8,
+        0 => SPECIAL[usize::from(random.bytes(1)[0]) % SPECIAL.len()],
+        _ => random.bytes(1)[0].max(1),
     };
     let bytes = (0..length).map(|_| byte(random)).filter(|byte| *byte != b'/');
     let name: Vec<u8> = bytes.collect();

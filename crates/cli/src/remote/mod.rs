@@ -26,16 +26,17 @@ pub(crate) fn open(url: &str, args: &RemoteArgs) -> Result<Remote> {
     let is_option = |name: &str| VARIABLES.iter().any(|prefix| name.starts_with(prefix));
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let mut options: Vec<_> = variables.filter(|(name, _)| is_option(name)).collect();
+    let environment: Vec<_> = variables.filter(|(name, _)| is_option(name)).collect();
+    let mut options = Vec::new();
     if let Some(path) = &args.remote_options {
         let cannot =
             || format!("cannot read the options of the remote store in {}", path.display());
         let text = file::read(path, &cannot)?;
         let parsed = parse(&text);
         let malformed = |why| Failure::new(format!("{}: {why}", cannot())).exit(Exit::NotStarted);
-        options.extend(parsed.map_err(malformed)?);
+        options = parsed.map_err(malformed)?;
     }
-    Remote::open(url, &options)
+    Remote::open(url, &environment, &options)
         .or_fail(|| "cannot use the remote store".to_owned())
         .map_err(|failure| failure.exit(Exit::Usage))
 }

@@ -81,8 +81,8 @@ enum FileDate {
     /// The file has none: its time is 0 or 1 second after 1970 or earlier, which stores and archives
     /// write for "no date".
     None,
-    /// It is not sent before the second is over, so that two contents with one date are never seen.
-    /// A date in the future is not sent at all.
+    /// It is not sent before its second is over for sure, so that two contents with one date are
+    /// never seen. A date in the future is not sent at all.
     NotYet,
     /// Contents with the same date may have been sent before: the time was set.
     Weak,
@@ -94,8 +94,11 @@ enum FileDate {
 /// By how much the times of files may lag behind the clock.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The precision of the dates of HTTP.
-const SECOND: Duration = Duration::from_secs(1);
+/// Returns the time from which the date of a file is sent: its second is over, also for the times of
+/// files, which lag behind the clock, and for `Date`, which is written once a second.
+fn date_sent_from(modified_s: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(u64::try_from(modified_s).unwrap_or(0) + 2)
+}
 
 impl FileDate {
     /// Judges the date of a file at the time `now`, for a server that started at `started`.
@@ -105,7 +108,7 @@ impl FileDate {
             return Self::None;
         }
         let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        if since(now).as_secs() <= modified_s.unsigned_abs() {
+        if now < date_sent_from(modified_s) {
             return Self::NotYet;
         }
         let (changed_s, changed_ns) = version.changed;
@@ -193,7 +196,8 @@ impl Meta {
     /// its date may now be sent.
     pub(crate) fn is_current(&self, version: Version) -> bool {
         self.version == version
-            && (self.date != FileDate::NotYet || SystemTime::now() < self.modified_at() + SECOND)
+            && (self.date != FileDate::NotYet
+                || SystemTime::now() < date_sent_from(self.version.modified.0))
     }
 
     /// Returns the time of modification, in whole seconds.
@@ -317,10 +321,11 @@ mod tests {
         };
         for (modified, changed, now, started, expected) in [
             // Written at this time, before or after the start.
-            (1000, 1000, 1001, 10, FileDate::Strong),
-            (1000, 1000, 1001, 2000, FileDate::Strong),
+            (1000, 1000, 1002, 10, FileDate::Strong),
+            (1000, 1000, 1002, 2000, FileDate::Strong),
             // The second is not over, or is in the future.
             (1000, 1000, 1000, 10, FileDate::NotYet),
+            (1000, 1000, 1001, 10, FileDate::NotYet),
             (3000, 1000, 1001, 10, FileDate::NotYet),
             // The time was set: before the start, within the last second before it, and after it.
             (500, 1000, 2000, 1500, FileDate::Strong),

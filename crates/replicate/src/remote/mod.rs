@@ -62,18 +62,24 @@ pub(crate) enum Replaced {
 impl Remote {
     /// Opens the remote store at a URL such as `s3://bucket/prefix`, `gs://bucket/prefix` or
     /// `az://container/prefix`. The options have the names that the crate `object_store` uses, for
-    /// example `aws_endpoint` and `aws_access_key_id`. Makes no request.
+    /// example `aws_endpoint` and `aws_access_key_id`, in any case. `environment` may have other
+    /// names, too, which are ignored, as environment variables have; `options` override it. Makes
+    /// no request.
     ///
     /// Sets the process's default TLS provider, unless it has one.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the URL or an option is invalid.
-    pub fn open(url: &str, options: &[(String, String)]) -> Result<Self> {
+    /// [`Error::Invalid`] if the URL or an option is invalid, or an option is unknown.
+    pub fn open(
+        url: &str,
+        environment: &[(String, String)],
+        options: &[(String, String)],
+    ) -> Result<Self> {
         let invalid = |what: String| Error::Invalid(format!("the remote URL {url}: {what}"));
         let parsed = url::Url::parse(url).map_err(|error| invalid(error.to_string()))?;
         // An error means that another thread has set a provider, which serves as well.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let (store, prefix) = provider::build(&parsed, options)
+        let (store, prefix) = provider::build(&parsed, environment, options)
             .map_err(|error| invalid(haul_disk::error_chain(&error).to_string()))?;
         Self::with_store(store, prefix)
     }

@@ -7,7 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use crate::heads::assert_ranges;
 use crate::input::Input;
 use haul_http1::{
-    Conditions, Date, EntityTag, IfRange, TagList, Validators, Verdict, list_members, parse_date,
+    Conditions, Date, EntityTag, IfRange, Modified, TagList, Validators, Verdict, list_members,
+    parse_date,
 };
 
 const TAG: &[u8] = b"\"tag\"";
@@ -27,8 +28,8 @@ pub(crate) fn run(data: &[u8]) {
     assert_eq!(matches!(IfRange::parse(value), IfRange::Tag(_)), tag.is_some());
     assert!(list_members(value).all(|one| !one.is_empty() && !one.contains(&b',')));
 
-    let validators =
-        Validators { tag: EntityTag::strong(TAG), modified: UNIX_EPOCH + Duration::from_secs(7) };
+    let modified = Modified { at: UNIX_EPOCH + Duration::from_secs(7), is_strong: true };
+    let validators = Validators { tag: EntityTag::strong(TAG), modified: Some(modified) };
     let with = |value| Some(TagList::from_iter([value, &b"*"[..]]));
     let always = Conditions { if_match: with(value), ..Conditions::default() };
     assert_eq!(always.evaluate(&validators), Verdict::Proceed { with_ranges: true });
