@@ -236,32 +236,6 @@ pub(crate) fn set_malloc_options(mmap_threshold_bytes: i32, arenas_max: i32) {
     unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas_max) };
 }
 
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::os::fd::AsFd;
-
-    use super::*;
-
-    #[test]
-    fn mincore_and_cachestat_agree() {
-        let page = rustix::param::page_size() as u64;
-        let mut file = tempfile::tempfile().unwrap();
-        file.set_len(64 * page).unwrap();
-        file.write_all(&[7; 10]).unwrap();
-        for (offset, bytes, pages) in
-            [(0, 64 * page, 1), (0, page, 1), (page, 63 * page, 0), (0, 0, 0)]
-        {
-            assert_eq!(mincore(file.as_fd(), offset, bytes).unwrap(), pages);
-            match cachestat(file.as_fd(), offset, bytes) {
-                // `cachestat` takes a zero length for "up to the end".
-                Ok(stat) => assert_eq!(stat.resident, if bytes == 0 { 1 } else { pages }),
-                Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOSYS)),
-            }
-        }
-    }
-}
-
 /// The standard descriptors 0 to 2 that were closed when the process started, as bits.
 static CLOSED_AT_START: AtomicU8 = AtomicU8::new(0);
 
@@ -287,4 +261,30 @@ pub(crate) fn was_closed_at_start(descriptor: u8) -> bool {
     // The reference keeps the linker from dropping the function.
     std::hint::black_box(FIND_CLOSED);
     CLOSED_AT_START.load(Ordering::Relaxed) & (1 << descriptor) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn mincore_and_cachestat_agree() {
+        let page = rustix::param::page_size() as u64;
+        let mut file = tempfile::tempfile().unwrap();
+        file.set_len(64 * page).unwrap();
+        file.write_all(&[7; 10]).unwrap();
+        for (offset, bytes, pages) in
+            [(0, 64 * page, 1), (0, page, 1), (page, 63 * page, 0), (0, 0, 0)]
+        {
+            assert_eq!(mincore(file.as_fd(), offset, bytes).unwrap(), pages);
+            match cachestat(file.as_fd(), offset, bytes) {
+                // `cachestat` takes a zero length for "up to the end".
+                Ok(stat) => assert_eq!(stat.resident, if bytes == 0 { 1 } else { pages }),
+                Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOSYS)),
+            }
+        }
+    }
 }
