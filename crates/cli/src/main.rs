@@ -12,6 +12,7 @@ mod doctor;
 mod dups;
 mod files;
 mod handover;
+mod health;
 mod inherited;
 mod json;
 mod keys;
@@ -77,6 +78,7 @@ fn run(cli: Cli) -> Result {
         Command::Files(args) => files::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Keys(args) => keys::run(&args),
+        Command::Health(args) => health::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Wal(args) => wal::run(&args),

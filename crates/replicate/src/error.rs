@@ -44,9 +44,7 @@ pub enum Error {
         name: String,
     },
     /// The copy has no kept state from this time or before. Choose a later time.
-    #[error(
-        "the copy has no state of that time or before; the oldest one is of {oldest_ms} ms since 1970"
-    )]
+    #[error("the copy has no state of that time or before")]
     NotKept {
         /// The oldest kept state's time, in milliseconds since 1970.
         oldest_ms: u64,

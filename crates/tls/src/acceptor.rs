@@ -58,7 +58,8 @@ impl Acceptor {
     pub fn accept(&self, socket: Socket) -> std::io::Result<Transport> {
         let session =
             ServerConnection::new(Arc::clone(&self.config)).map_err(std::io::Error::other)?;
-        Ok(Transport::tls(TlsSocket::new(socket, session)))
+        let is_http = !self.config.alpn_protocols.is_empty();
+        Ok(Transport::tls(TlsSocket::new(socket, session, is_http)))
     }
 }
 

@@ -20,6 +20,10 @@ const CALL_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of pieces in a batch.
 const PIECES_MAX: usize = 8;
 
+/// The response to a request without TLS, in place of an alert that no HTTP client understands.
+const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
+Content-Length: 55\r\nConnection: close\r\n\r\nThis address accepts only TLS: use https:// in the URL\n";
+
 /// The server side of a TLS connection, with the readiness of a [`Socket`].
 ///
 /// The handshake is performed by [`Self::read`].
@@ -37,6 +41,8 @@ pub(crate) struct TlsSocket {
     /// `true` if the peer has sent `close_notify`: the clean end of its stream.
     is_peer_closed: bool,
     end: End,
+    /// `true` until the first bytes have been received from a client that should speak HTTP.
+    may_be_plain_http: bool,
 }
 
 /// The state of the write side.
@@ -50,7 +56,7 @@ enum End {
 }
 
 impl TlsSocket {
-    pub(crate) fn new(socket: Socket, session: ServerConnection) -> Self {
+    pub(crate) fn new(socket: Socket, session: ServerConnection, is_http: bool) -> Self {
         Self {
             socket,
             session,
@@ -59,6 +65,7 @@ impl TlsSocket {
             encrypted_bytes: 0,
             is_peer_closed: false,
             end: End::Open,
+            may_be_plain_http: is_http,
         }
     }
 
@@ -151,6 +158,11 @@ impl TlsSocket {
 
     /// Decrypts received bytes, and sends the records of the handshake that answer them.
     fn decrypt(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if std::mem::take(&mut self.may_be_plain_http) && is_http_request(bytes) {
+            // An error is ignored: the connection ends anyway.
+            self.socket.write(&[IoSlice::new(PLAIN_HTTP)], false).unwrap_or(IoStatus::WouldBlock);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a request without TLS"));
+        }
         while !bytes.is_empty() && !self.is_peer_closed {
             if self.plaintext_bytes > PLAINTEXT_BYTES_MAX {
                 self.received = bytes.to_vec();
@@ -264,6 +276,13 @@ impl Write for RecordWriter<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Returns `true` if a client's first bytes are those of an HTTP request. A TLS record begins with a
+/// byte below 32.
+fn is_http_request(bytes: &[u8]) -> bool {
+    let method_bytes = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
+    (3..=16).contains(&method_bytes) && bytes.get(method_bytes) == Some(&b' ')
 }
 
 fn truncated() -> io::Error {

@@ -29,9 +29,16 @@ Exit codes:
      an address is in use. Commands with several paths process the others
   130, 143  interrupted by Ctrl-C or SIGTERM";
 
+pub(super) const HEALTH: &str = "\
+Examples:
+  haul health
+  haul health http://127.0.0.1:9001/ready
+  until haul health --timeout 1s; do sleep 1; done";
+
 pub(super) const SERVE: &str = "\
 Examples:
   haul serve
+  haul serve --data /srv/files --bucket photos --bucket notes
   haul serve --data /srv/files --listen 127.0.0.1:8000 --admin 127.0.0.1:8001
   HAUL_ACCESS_KEY=me HAUL_SECRET_KEY=secret haul serve --listen 0.0.0.0:9000 --plain-http
   haul serve --credentials keys --listen '[::]:443' --tls-cert cert.pem --tls-key key.pem

@@ -27,9 +27,12 @@ mod wal;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+
+use crate::units::parse_time;
 
 pub(crate) use cache::{CacheArgs, CacheCommand, EvictArgs, FilesArgs, StatusArgs, WarmArgs};
 pub(crate) use disk_kind::DiskKind;
@@ -42,7 +45,7 @@ pub(crate) use files::{AccessLogArgs, FilesServerArgs};
 pub(crate) use hash::SumHash;
 pub(crate) use keys::{
     Allowed, KeyFileArgs, KeysArgs, KeysCommand, KeysCreateArgs, KeysRightsArgs, KeysRotateArgs,
-    ServerRights,
+    ServerRights, parse_allow,
 };
 pub(crate) use log::{LogArgs, LogCommand, LogShowArgs, LogWriteArgs, WhenFullPolicy};
 pub(crate) use patch::PatchArgs;
@@ -126,6 +129,12 @@ pub(crate) enum Command {
     /// encrypted, and the whole file is authenticated, with a key in another file.
     #[command(after_long_help = keys::examples::KEYS)]
     Keys(KeysArgs),
+    /// Ask a server whether it is healthy, for health checks of containers and scripts
+    ///
+    /// Prints what the server says, and exits with 0 if it serves requests, also if it is degraded,
+    /// and with 1 if it does not, or does not answer in time.
+    #[command(after_long_help = examples::HEALTH)]
+    Health(HealthArgs),
     /// Run benchmarks with the program haul-bench
     #[command(disable_help_flag = true, after_long_help = examples::BENCH)]
     Bench(BenchArgs),
@@ -224,6 +233,21 @@ pub(crate) enum Command {
         /// Existing directory to write the pages of all commands to
         dir: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HealthArgs {
+    /// Admin address of a server, or its S3 address with the path /health
+    #[arg(default_value = "http://127.0.0.1:9001")]
+    pub(crate) url: String,
+    /// Time to wait for the response
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    pub(crate) timeout: Duration,
+    /// Print one JSON object
+    ///
+    /// The keys are healthy, status (of HTTP) and lines.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The command line of `haul-bench`.

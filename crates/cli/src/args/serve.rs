@@ -33,6 +33,10 @@ pub(crate) struct ServeArgs {
     /// Listen on this address for the admin page, metrics and health checks
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9001", help_heading = "Server")]
     pub(crate) admin: HostAddress,
+    /// Create this bucket at the start, unless it exists; can be repeated
+    #[arg(long = "bucket", value_name = "NAME", help_heading = "Server")]
+    #[arg(conflicts_with = "read_only")]
+    pub(crate) buckets: Vec<String>,
     /// Accept requests to BUCKET.DOMAIN as requests to this bucket; can be repeated
     ///
     /// Clients name this the virtual-hosted style. In requests to other hosts, the path begins with

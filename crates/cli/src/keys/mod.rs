@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::args::{
     Allowed, KeyFileArgs, KeysArgs, KeysCommand, KeysCreateArgs, KeysRightsArgs, KeysRotateArgs,
-    ServerRights,
+    ServerRights, parse_allow,
 };
 use crate::clock::rfc3339;
 use crate::output::{Output, print_line};
@@ -92,16 +92,49 @@ fn create(files: &KeyFileArgs, args: &KeysCreateArgs) -> Result {
         Some(time) => Some(after(now, time, "--expires-in")?),
         None => None,
     };
+    let mut allow = args.allow.clone();
+    for bucket in &args.buckets {
+        allow
+            .push(parse_allow(&format!("admin={bucket}")).map_err(|why| usage(Failure::new(why)))?);
+    }
+    if let Some(file) = args.output.as_deref().filter(|file| file.exists()) {
+        return Err(usage(Failure::new(format!(
+            "{} exists: use another --output",
+            file.display()
+        ))));
+    }
     let key = update(files, |list| {
         let cannot = || format!("cannot create a key of {}", args.user);
         let key = list.create(&args.user, now).or_fail(cannot).map_err(usage)?;
         key.expires = expires;
-        for allowed in &args.allow {
+        for allowed in &allow {
             apply(key, allowed)?;
         }
         Ok(key.clone())
     })?;
-    print_secret(files, &key)
+    match &args.output {
+        Some(file) => write_secret(file, &key),
+        None => print_secret(files, &key),
+    }
+}
+
+/// Returns a key pair in the form of a file for `--credentials`.
+fn credentials(key: &Key) -> String {
+    let (user, rights) = (&key.user, show::rights(key));
+    let Key { access_key, secret_key, .. } = key;
+    format!("# {user}: {rights}\naccess_key = {access_key}\nsecret_key = {secret_key}\n")
+}
+
+/// Writes a new key pair to a file that only its owner can read.
+fn write_secret(file: &Path, key: &Key) -> Result {
+    let name = file.display();
+    let cannot = || format!("cannot write the new key {} to {name}", key.access_key);
+    key_file::write_new(file, &credentials(key)).or_fail(cannot).map_err(|failure| {
+        failure.advise("remove the key, and create another one: its secret key is lost")
+    })?;
+    print_line(format!("wrote the access key {} and its secret key to {name}", key.access_key))?;
+    print_message(EFFECT);
+    Ok(())
 }
 
 /// Prints a new key pair, in the form of a file for `--credentials`.
@@ -112,9 +145,7 @@ fn print_secret(files: &KeyFileArgs, key: &Key) -> Result {
         print_line(object)?;
     } else {
         let mut output = Output::new();
-        output.line(format!("# {}: {}", key.user, show::rights(key)))?;
-        output.line(format!("access_key = {}", key.access_key))?;
-        output.line(format!("secret_key = {}", key.secret_key))?;
+        output.bytes(credentials(key).as_bytes())?;
         output.finish()?;
     }
     print_message(&format!("the secret key is not shown again; {EFFECT}"));

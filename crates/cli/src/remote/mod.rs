@@ -6,6 +6,7 @@ pub(crate) mod standby;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_disk::{Disk, OsDisk};
 use haul_file_store::Store;
@@ -47,7 +48,10 @@ const STATES_MAX: u32 = 10_000;
 /// Checks the options that limit each other.
 fn check(args: &ReplicationArgs) -> Result {
     if args.keep > args.keep_every.saturating_mul(STATES_MAX) {
-        let failure = Failure::new("--keep must be at most 10,000 times --keep-every");
+        let least = args.keep.div_duration_f64(Duration::from_secs(STATES_MAX.into())).ceil();
+        let failure = Failure::new(format!(
+            "--keep must be at most 10,000 times --keep-every, so --keep-every at least {least}s"
+        ));
         return Err(failure.exit(Exit::Usage));
     }
     Ok(())

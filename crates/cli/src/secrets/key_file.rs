@@ -18,7 +18,10 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Reads the key that seals a key file.
 pub(crate) fn read_sealing_key(path: &Path) -> Result<SealingKey> {
     let cannot = || format!("cannot read the sealing key in {}", path.display());
-    let text = file::read(path, &cannot)?;
+    let text = file::read(path, &cannot).map_err(|failure| match path.exists() {
+        true => failure,
+        false => failure.advise("create both files with \"haul keys init\""),
+    })?;
     SealingKey::parse(&text).or_not_start(cannot)
 }
 
@@ -150,7 +153,7 @@ pub(super) fn replace(path: &Path, locked: &File, text: &str) -> io::Result<()> 
 }
 
 /// Creates a file that only its owner can read, and syncs its content.
-pub(super) fn write_new(path: &Path, text: &str) -> io::Result<File> {
+pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<File> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;

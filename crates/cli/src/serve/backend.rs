@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_file_store::{LifecycleObserver, Store};
+use haul_file_store::{Error, LifecycleObserver, Store};
 use haul_replicate::Takeover;
 use haul_s3_server::ServedStore;
 
@@ -11,7 +11,7 @@ use crate::handover::Predecessor;
 use crate::open_store::{IfMissing, ServerOptions, open_for, read_only_options};
 use crate::remote::read_only::ReadOnlyStore;
 use crate::remote::{self, Copy, Running};
-use crate::report::{OrFail, Result};
+use crate::report::{Exit, Failure, OrFail, Result};
 
 /// The store of a server.
 pub(super) enum Backend {
@@ -57,6 +57,7 @@ impl Backend {
         };
         let create = IfMissing::Create;
         let (store, _damage) = open_for(&args.open, &holder, create, options, predecessor)?;
+        create_buckets(&store, &args.buckets)?;
         let store = Arc::new(store);
         let start = |copy: Copy| copy.start(&store, dir, disk, takeover);
         let running = copy.map(start).transpose()?;
@@ -97,4 +98,18 @@ impl Backend {
             }
         }
     }
+}
+
+/// Creates the buckets that do not exist.
+fn create_buckets(store: &Store, buckets: &[String]) -> Result {
+    for bucket in buckets {
+        match store.create_bucket(bucket) {
+            Ok(()) | Err(Error::BucketExists { .. }) => {}
+            Err(error) => {
+                let failure = Failure::new(format!("cannot create the bucket \"{bucket}\""));
+                return Err(failure.exit(Exit::NotStarted).because(error));
+            }
+        }
+    }
+    Ok(())
 }

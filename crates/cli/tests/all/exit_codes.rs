@@ -87,7 +87,7 @@ const MISSING: &[(&str, &[&str])] = &[
 ];
 
 /// The commands without a path. `bench` runs another program.
-const WITHOUT_PATH: &[&str] = &["bench", "completions"];
+const WITHOUT_PATH: &[&str] = &["bench", "completions", "health"];
 
 /// Returns the words of all commands that have no subcommands, and of `dups` and `log`, from the
 /// names of their manual pages.

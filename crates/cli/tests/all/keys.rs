@@ -361,3 +361,29 @@ fn each_test_that_the_page_names_exists() {
     }
     assert!(count > 20, "{count}");
 }
+
+#[test]
+fn key_of_an_application_has_a_file_and_a_bucket() {
+    let place = place();
+    let created = keys(&place, &["create", "mail", "--bucket", "mail", "--output", "mail.keys"]);
+    let created = created.code(0);
+    assert!(created.text().starts_with("wrote the access key "), "{}", created.text());
+    let mode = fs::metadata(place.path("mail.keys")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let written = fs::read_to_string(place.path("mail.keys")).unwrap();
+    let lines: Vec<_> = written.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("# mail: read,write,list,delete,admin mail", 3));
+    assert!(!created.text().contains(lines[2].strip_prefix("secret_key = ").unwrap()));
+    // A file is never overwritten, and no key is created then.
+    let refused = keys(&place, &["create", "mail", "--output", "mail.keys"]).code(2);
+    refused.stderr_contains(&["mail.keys exists"]);
+    assert_eq!(printed(&place, &["list"]).lines().count(), 1);
+    assert_eq!(fs::read_to_string(place.path("mail.keys")).unwrap(), written);
+}
+
+#[test]
+fn missing_key_file_is_explained() {
+    let place = TestDir::new();
+    let refused = keys(&place, &["create", "alice"]).code(3);
+    refused.stderr_contains(&["haul-sealing-key", "haul keys init"]);
+}

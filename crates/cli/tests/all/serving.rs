@@ -182,3 +182,40 @@ fn sighup_begins_new_log_files() {
         assert!(text.contains("/k") || text.contains("\"k\""), "{text}");
     }
 }
+
+#[test]
+fn buckets_of_the_command_line_are_created_once() {
+    let place = TestDir::new();
+    for _ in 0..2 {
+        let serving = place.serve_with(&["--bucket", "photos", "--bucket", "notes"]);
+        assert_eq!(serving.request("PUT", "/photos/k", b"x").0, 200);
+        assert_eq!(serving.request("GET", "/notes", b"").0, 200);
+        serving.signal(Signal::TERM);
+        assert_eq!(serving.wait().0, Some(0));
+    }
+    let refused = place.run(&["serve", "--listen", "127.0.0.1:0", "--bucket", "No"]).code(3);
+    refused.stderr_contains(&["cannot create the bucket \"No\""]);
+}
+
+#[test]
+fn health_of_a_server_is_an_exit_code() {
+    let place = TestDir::new();
+    let serving = place.serve();
+    let (s3, admin) = (serving.address("S3"), serving.address("admin"));
+    for url in [format!("http://{admin}"), format!("{admin}/ready"), format!("http://{s3}/health")] {
+        assert_eq!(place.run(&["health", &url]).code(0).text(), "ok\n", "{url}");
+    }
+    let json = place.run(&["health", "--json", &admin]).code(0);
+    let json: serde_json::Value = serde_json::from_str(json.text()).unwrap();
+    assert_eq!(json, serde_json::json!({ "healthy": true, "status": 200, "lines": ["ok"] }));
+    let wrong = place.run(&["health", &format!("{admin}/none")]).code(1);
+    wrong.stderr_contains(&["is not healthy: 404"]);
+    serving.signal(Signal::TERM);
+    serving.wait();
+    place.run(&["health", &admin]).code(1).stderr_contains(&["is not healthy", "refused"]);
+    // A server that accepts and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    place.run(&["health", "--timeout", "100ms", &address]).code(1);
+    place.run(&["health", "https://localhost"]).code(2).stderr_contains(&["only http://"]);
+}

@@ -219,7 +219,10 @@ impl Standby {
                 .to_owned(),
         };
         let end = manifest.end();
-        self.report(&format!("following the copy; {lease}"), &format!("; it ends at {end}"));
+        self.report(
+            &format!("following the copy; {lease}"),
+            &format!("; it ends at position {end} of the log"),
+        );
         Ok(())
     }
 

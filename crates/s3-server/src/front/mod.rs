@@ -8,6 +8,7 @@ mod accounts;
 mod cors;
 pub(crate) mod forms;
 pub(crate) mod handler;
+mod health;
 mod inline;
 mod origin;
 pub(crate) mod pipeline;

@@ -27,6 +27,7 @@ use crate::front::Front;
 use crate::front::accounts::Accounts;
 use crate::front::cors::{self, PageRequest};
 use crate::front::forms::upload::Upload;
+use crate::front::health;
 use crate::front::origin::check_origin;
 use crate::front::response::Counted;
 use crate::memory::PeerMemory;
@@ -186,6 +187,9 @@ impl Front {
             received;
         if head.method == Method::OPTIONS {
             return cors::preflight(&self.haul, &head);
+        }
+        if let Some(answer) = health::answer(&self.haul.store(), &head) {
+            return Ok(answer);
         }
         let Verified { principal, payload } = verified?;
         let Some(operation) = operation else { return Err(no_operation()) };

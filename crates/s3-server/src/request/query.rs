@@ -20,6 +20,11 @@ impl Query {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// Returns `true` if there is no parameter.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns `true` if there is a parameter with this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()

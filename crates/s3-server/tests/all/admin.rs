@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_s3_server::Limits;
+use haul_s3_server::{Credentials, Limits};
 use serde_json::Value;
 
 use crate::client::Running;
@@ -244,4 +244,36 @@ fn server_without_keys_lists_none() {
     let json: Value = serde_json::from_slice(&server.admin.get("/keys.json").body).unwrap();
     assert_eq!((&json["keys"], &json["login"]), (&serde_json::json!([]), &Value::Null));
     assert!(json["read_only_reason"].as_str().unwrap().contains("has no keys"), "{json}");
+}
+
+#[test]
+fn health_is_asked_at_the_s3_address_too() {
+    let credentials = Credentials { access_key: "AK".into(), secret_key: "secret-secret".into() };
+    let server = Running::with(Some(credentials), Limits::default());
+    let ask = |method: &str, target: &str| {
+        let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        server.s3.raw(head.as_bytes()).status
+    };
+    for path in ["live", "ready", "cluster", "cluster/read"] {
+        for method in ["GET", "HEAD"] {
+            assert_eq!(ask(method, &format!("/minio/health/{path}")), 200, "{method} {path}");
+        }
+    }
+    assert_eq!([ask("GET", "/health"), ask("HEAD", "/health")], [200, 200]);
+    // Nothing else is answered without a signature.
+    for (method, target) in [
+        ("PUT", "/minio/health/live"),
+        ("GET", "/minio/health/live?tagging"),
+        ("GET", "/minio/health"),
+        ("GET", "/health/live"),
+        ("GET", "/health?list-type=2"),
+        ("DELETE", "/health"),
+    ] {
+        assert_eq!(ask(method, target), 403, "{method} {target}");
+    }
+    // A bucket of this name has precedence.
+    assert_eq!(server.s3.put("/minio", b"").status, 200);
+    assert_eq!(server.s3.put("/minio/health/live", b"object").status, 200);
+    assert_eq!(ask("GET", "/minio/health/live"), 403);
+    assert_eq!(server.s3.get("/minio/health/live").body, b"object");
 }

@@ -163,3 +163,30 @@ fn client_of_another_protocol_is_refused() {
     let error = client.read(&mut [0]).unwrap_err();
     assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
 }
+
+#[test]
+fn request_without_tls_is_answered_in_words() {
+    let server = Server::start(&[&["localhost"]]);
+    for head in ["GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "PUT /b/k HTTP/1.1\r\n"] {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{head}");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+        assert!(body.contains("https://"), "{body}");
+        assert!(server.end().is_err());
+    }
+    // Other bytes get the alert of TLS.
+    for bytes in [&b"GE"[..], b"SSH-2.0-x\r\n", b"get / HTTP/1.1\r\n\r\n"] {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.write_all(bytes).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut response = Vec::new();
+        // The server may reset the connection.
+        stream.read_to_end(&mut response).unwrap_or_default();
+        assert!(!response.starts_with(b"HTTP"), "{response:?}");
+        assert!(server.end().is_err());
+    }
+}

@@ -24,7 +24,8 @@ pub(super) const CREATE: &str = "\
 Examples:
   haul keys create alice --allow create-buckets
   haul keys create backup --allow read,write,list=archive/host-1/ --expires-in 90d
-  haul keys create prometheus --allow metrics > prometheus.credentials
+  haul keys create mail --bucket mail --output mail.credentials
+  haul keys create prometheus --allow metrics --output prometheus.credentials
   haul keys create ci --allow admin=builds --json | jq -r .secret_key";
 
 pub(super) const LIST: &str = "\

@@ -50,8 +50,8 @@ pub(crate) enum KeysCommand {
     Init,
     /// Create a key pair for a user, and print it
     ///
-    /// The lines on stdout are those of a file for --credentials. The secret key is not printed
-    /// again. The user owns the buckets that its keys create, and has all rights to them; several
+    /// The lines on stdout, or in the file of --output, are those of a file for --credentials. The
+    /// secret key is not printed again. The user owns the buckets that its keys create, and has all rights to them; several
     /// keys may have the same user.
     #[command(after_long_help = examples::CREATE)]
     Create(KeysCreateArgs),
@@ -116,9 +116,18 @@ pub(crate) struct KeysCreateArgs {
     /// buckets. Or create-buckets, or metrics.
     #[arg(long, value_name = "RIGHTS", value_parser = parse_allow)]
     pub(crate) allow: Vec<Allowed>,
+    /// Give the key all rights to BUCKET, which it may also create; can be repeated
+    ///
+    /// Like --allow admin=BUCKET. If the bucket does not exist, the key's first request can create
+    /// it (mc mb, aws s3 mb), and its user then owns it.
+    #[arg(long = "bucket", value_name = "BUCKET")]
+    pub(crate) buckets: Vec<String>,
     /// Refuse the key after this time [default: never]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) expires_in: Option<Duration>,
+    /// Write the key pair to a new FILE that only its owner can read, and not to stdout
+    #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
