@@ -187,7 +187,9 @@ fn sighup_begins_new_log_files() {
 fn buckets_of_the_command_line_are_created_once() {
     let place = TestDir::new();
     for _ in 0..2 {
-        let serving = place.serve_with(&["--bucket", "photos", "--bucket", "notes"]);
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        let buckets = ["--bucket", "photos", "--bucket", "notes"];
+        let serving = TestDir::start(&mut place.command(&[&arguments[..], &buckets].concat()));
         assert_eq!(serving.request("PUT", "/photos/k", b"x").0, 200);
         assert_eq!(serving.request("GET", "/notes", b"").0, 200);
         serving.signal(Signal::TERM);

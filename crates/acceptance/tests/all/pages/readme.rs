@@ -1,4 +1,4 @@
-//! Executes the example session of the README and the tour in a shell.
+//! Executes the example sessions of the README, the page of the tools and the tour in a shell.
 
 use std::net::TcpListener;
 
@@ -44,9 +44,9 @@ fn session(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn session_of_readme_and_tour_works_as_written() {
-    let [readme, tour] = ["README.md", "docs/tour.md"].map(session);
-    assert!(!readme.is_empty() && !tour.is_empty(), "no block is marked as the session");
+fn sessions_of_readme_tools_and_tour_work_as_written() {
+    let sessions = ["README.md", "docs/tools.md", "docs/tour.md"].map(session);
+    assert!(sessions.iter().all(|lines| !lines.is_empty()), "no block is marked as the session");
     if !has_boto3() {
         return skip("python3 has no boto3, which the README uses");
     }
@@ -55,7 +55,7 @@ fn session_of_readme_and_tour_works_as_written() {
         return skip("ports 9000, 9001, 9080 and 9081, which the README names, are in use");
     }
     let dir = tempfile::tempdir().unwrap();
-    let output = shell::run(dir.path(), &[readme, tour].concat().join("\n"));
+    let output = shell::run(dir.path(), &sessions.concat().join("\n"));
     program::assert_success(&output);
     assert_in_order(&String::from_utf8_lossy(&output.stdout), &EXPECTED);
     let listing = std::fs::read_to_string(dir.path().join("listing.html")).unwrap();
