@@ -44,6 +44,12 @@ impl FileServer {
         let big = Random::from_environment().bytes((9 << 20) + 321);
         std::fs::write(www.join("big.bin"), &big).unwrap();
         std::fs::write(www.join("small.txt"), "hello, network\n").unwrap();
+        // The server sends the date of a file from two seconds after it on.
+        let an_hour_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(1);
+        for name in ["big.bin", "small.txt"] {
+            let file = std::fs::File::options().write(true).open(www.join(name)).unwrap();
+            file.set_modified(an_hour_ago).unwrap();
+        }
         let mut command = program::command();
         command.arg("files").arg(&www).args(["--listen", "127.0.0.1:0"]).args(options);
         let files = Running::start(&mut command);

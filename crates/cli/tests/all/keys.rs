@@ -372,7 +372,7 @@ fn key_of_an_application_has_a_file_and_a_bucket() {
     assert_eq!(mode & 0o777, 0o600);
     let written = fs::read_to_string(place.path("mail.keys")).unwrap();
     let lines: Vec<_> = written.lines().collect();
-    assert_eq!((lines[0], lines.len()), ("# mail: read,write,list,delete,admin mail", 3));
+    assert_eq!((lines[0], lines.len()), ("# mail: admin mail", 3));
     assert!(!created.text().contains(lines[2].strip_prefix("secret_key = ").unwrap()));
     // A file is never overwritten, and no key is created then.
     let refused = keys(&place, &["create", "mail", "--output", "mail.keys"]).code(2);

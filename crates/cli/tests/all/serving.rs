@@ -203,8 +203,9 @@ fn buckets_of_the_command_line_are_created_once() {
 fn health_of_a_server_is_an_exit_code() {
     let place = TestDir::new();
     let serving = place.serve();
-    let (s3, admin) = (serving.address("S3"), serving.address("admin"));
-    for url in [format!("http://{admin}"), format!("{admin}/ready"), format!("http://{s3}/health")] {
+    let [s3, admin] = ["S3", "admin"].map(|name| serving.address(name).to_owned());
+    for url in [format!("http://{admin}"), format!("{admin}/ready"), format!("http://{s3}/health")]
+    {
         assert_eq!(place.run(&["health", &url]).code(0).text(), "ok\n", "{url}");
     }
     let json = place.run(&["health", "--json", &admin]).code(0);

@@ -102,13 +102,13 @@ impl OsDisk {
         self.finish_open(fd, name, options, op)
     }
 
-    /// Fails if the file is neither regular nor a block device, and clears NONBLOCK: with it,
-    /// requests of io_uring fail instead of waiting.
+    /// Fails if the file is neither regular nor a device, and clears NONBLOCK: with it, requests of
+    /// io_uring fail instead of waiting.
     fn check_kind(&self, fd: &OwnedFd, name: &str) -> Result<()> {
         let fail = |errno: Errno| self.root.fail(Op::Open, name)(errno);
         let status = fs::fstat(fd).map_err(fail)?;
         match FileType::from_raw_mode(status.st_mode) {
-            FileType::RegularFile | FileType::BlockDevice => {
+            FileType::RegularFile | FileType::BlockDevice | FileType::CharacterDevice => {
                 fs::fcntl_setfl(fd, OFlags::empty()).map_err(fail)
             }
             FileType::Directory => Err(fail(Errno::ISDIR)),

@@ -1,8 +1,10 @@
 //! The file to which lines are written.
 
+use std::io;
 use std::sync::Arc;
 
-use haul_disk::{Disk, Error, File, Open, Result};
+use haul_disk::{Disk, Error, File, Op, Open, Result};
+use rustix::fs::FileType;
 
 use super::rotation_policy::FileEnd;
 use crate::calendar::{Clock, Schedule};
@@ -30,6 +32,19 @@ pub(crate) struct Current {
     pub(crate) is_unsynced: bool,
 }
 
+/// Fails unless the file is regular: a device such as `/dev/null` would take lines and keep none.
+fn check_kind(file: &dyn File) -> Result<()> {
+    let status = file.descriptor().map(rustix::fs::fstat).transpose();
+    let status = status.map_err(|errno| Error::new(Op::Status, CURRENT, errno))?;
+    let is_regular = status
+        .is_none_or(|status| FileType::from_raw_mode(status.st_mode) == FileType::RegularFile);
+    if is_regular {
+        return Ok(());
+    }
+    let source = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+    Err(Error::new(Op::Open, CURRENT, source))
+}
+
 impl Current {
     /// Creates a new current file.
     pub(crate) fn create(disk: &dyn Disk) -> Result<Self> {
@@ -53,6 +68,7 @@ impl Current {
         times: Option<Schedule>,
     ) -> Result<Self> {
         let file = disk.open(CURRENT, Open::default())?;
+        check_kind(&*file)?;
         let bytes = file.bytes()?;
         let mut last = [b'\n'];
         if bytes > 0 {

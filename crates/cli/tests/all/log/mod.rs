@@ -291,6 +291,7 @@ fn current_that_is_no_regular_file_is_an_error() {
             as fn(&Path),
         |path| fs::create_dir(path).unwrap(),
         |path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()),
+        |path| std::os::unix::fs::symlink("/dev/null", path).unwrap(),
     ]
     .into_iter()
     .enumerate()
