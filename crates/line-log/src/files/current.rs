@@ -120,9 +120,8 @@ impl Current {
     fn write_some(&self, bytes: &[u8]) -> Result<usize> {
         match self.file.write_some(bytes, self.end.bytes)? {
             0 => {
-                let source = std::io::Error::from(std::io::ErrorKind::WriteZero);
-                Err(Error::new(haul_disk::Op::Write, CURRENT, source)
-                    .at(self.end.bytes, bytes.len()))
+                let source = io::Error::from(io::ErrorKind::WriteZero);
+                Err(Error::new(Op::Write, CURRENT, source).at(self.end.bytes, bytes.len()))
             }
             written => Ok(written),
         }
