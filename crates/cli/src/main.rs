@@ -13,6 +13,7 @@ mod dups;
 mod files;
 mod handover;
 mod health;
+mod import_s3;
 mod inherited;
 mod json;
 mod keys;
@@ -79,6 +80,7 @@ fn run(cli: Cli) -> Result {
         Command::Store(args) => store::run(&args),
         Command::Keys(args) => keys::run(&args),
         Command::Health(args) => health::run(&args),
+        Command::ImportS3(args) => import_s3::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Wal(args) => wal::run(&args),

@@ -4,6 +4,7 @@ pub(super) const HAUL: &str = "\
 Examples:
   haul serve                                serve ./haul-data on 127.0.0.1:9000
   haul keys create alice                    create a key for a user of the server
+  haul import-s3 --from http://minio:9000   copy the buckets of another S3 server
   haul store import photos ~/Pictures       store a directory tree
   haul store ls --long photos               list it
   haul store export photos ./copy           write it back

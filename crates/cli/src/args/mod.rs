@@ -11,6 +11,7 @@ mod examples;
 mod files;
 mod hash;
 mod help;
+mod import_s3;
 mod keys;
 mod log;
 mod patch;
@@ -43,6 +44,7 @@ pub(crate) use dups::{
 };
 pub(crate) use files::{AccessLogArgs, FilesServerArgs};
 pub(crate) use hash::SumHash;
+pub(crate) use import_s3::ImportS3Args;
 pub(crate) use keys::{
     Allowed, KeyFileArgs, KeysArgs, KeysCommand, KeysCreateArgs, KeysRightsArgs, KeysRotateArgs,
     ServerRights, parse_allow,
@@ -135,6 +137,15 @@ pub(crate) enum Command {
     /// and with 1 if it does not, or does not answer in time.
     #[command(after_long_help = examples::HEALTH)]
     Health(HealthArgs),
+    /// Copy buckets of MinIO, AWS or another S3 server into a running server
+    ///
+    /// Both servers serve meanwhile. Copies the settings of buckets, and objects with metadata,
+    /// tags, locks, and all versions. Each further run copies only what differs, and so continues
+    /// an interrupted one. Objects are compared by length and ETag. In buckets with versioning,
+    /// missing versions are added; a key with other versions at the target is reported and left
+    /// alone. Settings that the target does not support are named, and do not count as failures.
+    #[command(name = "import-s3", after_long_help = import_s3::EXAMPLES)]
+    ImportS3(ImportS3Args),
     /// Run benchmarks with the program haul-bench
     #[command(disable_help_flag = true, after_long_help = examples::BENCH)]
     Bench(BenchArgs),

@@ -7,15 +7,35 @@ use haul_s3_server::Credentials;
 use crate::report::{Exit, Failure, Result};
 use crate::secrets::file;
 
-const ACCESS: &str = "HAUL_ACCESS_KEY";
-const SECRET: &str = "HAUL_SECRET_KEY";
+/// The names of the environment variables with a key pair.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Variables {
+    access: &'static str,
+    secret: &'static str,
+}
 
-/// Loads the keys from `file`, or from the environment if `file` is `None`. Returns `None` if
-/// neither environment variable is set.
+impl Variables {
+    /// The keys of a Haul server.
+    pub(crate) const HAUL: Self = Self { access: "HAUL_ACCESS_KEY", secret: "HAUL_SECRET_KEY" };
+    /// The keys that clients of AWS use.
+    pub(crate) const AWS: Self =
+        Self { access: "AWS_ACCESS_KEY_ID", secret: "AWS_SECRET_ACCESS_KEY" };
+}
+
+const ACCESS: &str = Variables::HAUL.access;
+const SECRET: &str = Variables::HAUL.secret;
+
+/// Loads the keys of a Haul server from `file`, or from the environment if `file` is `None`.
+/// Returns `None` if neither environment variable is set.
 pub(crate) fn load(file: Option<&Path>) -> Result<Option<Credentials>> {
+    load_from(file, Variables::HAUL)
+}
+
+/// Loads keys as [`load`], from these environment variables.
+pub(crate) fn load_from(file: Option<&Path>, names: Variables) -> Result<Option<Credentials>> {
     let loaded = match file {
         Some(file) => from_file(file).map(Some),
-        None => from_pair(variable(ACCESS)?, variable(SECRET)?),
+        None => from_pair(names, variable(names.access)?, variable(names.secret)?),
     };
     loaded.map_err(|failure| failure.exit(Exit::NotStarted))
 }
@@ -30,15 +50,24 @@ fn variable(name: &str) -> Result<Option<String>> {
     }
 }
 
-fn from_pair(access: Option<String>, secret: Option<String>) -> Result<Option<Credentials>> {
+fn from_pair(
+    names: Variables,
+    access: Option<String>,
+    secret: Option<String>,
+) -> Result<Option<Credentials>> {
     let half = |set: &str, unset: &str| {
-        Err(Failure::new(format!("{set} is set but {unset} is not"))
-            .advise("set both to require signed requests, or neither to serve only this machine"))
+        let advice = match set {
+            ACCESS | SECRET => {
+                "set both to require signed requests, or neither to serve only this machine"
+            }
+            _ => "set both to sign requests, or neither for requests without a signature",
+        };
+        Err(Failure::new(format!("{set} is set but {unset} is not")).advise(advice))
     };
     match (access, secret) {
         (Some(access_key), Some(secret_key)) => Ok(Some(Credentials { access_key, secret_key })),
-        (Some(_), None) => half(ACCESS, SECRET),
-        (None, Some(_)) => half(SECRET, ACCESS),
+        (Some(_), None) => half(names.access, names.secret),
+        (None, Some(_)) => half(names.secret, names.access),
         (None, None) => Ok(None),
     }
 }
@@ -116,10 +145,10 @@ mod tests {
     #[test]
     fn incomplete_key_pair_is_refused() {
         let some = || Some("x".to_owned());
-        assert!(from_pair(None, None).unwrap().is_none());
+        assert!(from_pair(Variables::HAUL, None, None).unwrap().is_none());
         assert!(from_pair(some(), some()).unwrap().is_some());
         for (access, secret) in [(some(), None), (None, some())] {
-            let text = from_pair(access, secret).unwrap_err().text().unwrap();
+            let text = from_pair(Variables::HAUL, access, secret).unwrap_err().text().unwrap();
             assert!(text.contains(ACCESS) && text.contains(SECRET), "{text}");
         }
     }

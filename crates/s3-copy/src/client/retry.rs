@@ -33,7 +33,7 @@ mod tests {
         Error::Rejected { request, status, code, message }
     }
 
-    #[tokio::test(flavor = "current_thread", start_paused = false)]
+    #[tokio::test]
     async fn transient_errors_are_retried_and_others_are_not() {
         for (status, fails, tries) in [(503, 2, 3), (404, 9, 1)] {
             let mut calls = 0;

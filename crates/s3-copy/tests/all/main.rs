@@ -1,0 +1,13 @@
+//! Tests of copies between two servers in this process.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "test helpers fail by panics, like tests"
+)]
+
+mod engines;
+mod passes;
+mod server;
+mod speed;
+mod versions;
