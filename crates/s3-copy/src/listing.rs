@@ -90,10 +90,16 @@ impl<'a> Listing<'a> {
         };
         let page = self.client.document(&request).await?;
         let is_encoded = page.text(&["EncodingType"]) == "url";
-        for child in &page.children {
-            if matches!(&*child.name, "Contents" | "Version" | "DeleteMarker") {
-                self.push(child, is_encoded);
-            }
+        let entries = page
+            .children
+            .iter()
+            .filter(|child| matches!(&*child.name, "Contents" | "Version" | "DeleteMarker"))
+            .map(|entry| (decoded(entry.text(&["Key"]), is_encoded), entry));
+        let mut entries: Vec<_> = entries.collect();
+        // Some servers list all delete markers of a page after its versions. The sort is stable.
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (name, entry) in entries {
+            self.push(name.into_owned(), version(entry, self.has_versions));
         }
         if page.text(&["IsTruncated"]) == "true" {
             self.next = Some(following(&page, self.has_versions, is_encoded));
@@ -114,16 +120,11 @@ impl<'a> Listing<'a> {
         Ok(())
     }
 
-    /// Adds an entry of a page.
-    fn push(&mut self, entry: &Element, is_encoded: bool) {
-        let name = decoded(entry.text(&["Key"]), is_encoded);
-        let version = version(entry, self.has_versions);
+    /// Adds a version to the key before, or as a new key.
+    fn push(&mut self, name: String, version: Version) {
         match &mut self.last {
             Some(last) if last.name == name => last.versions.push(version),
-            last => {
-                let new = Key { name: name.into_owned(), versions: vec![version] };
-                self.keys.extend(last.replace(new));
-            }
+            last => self.keys.extend(last.replace(Key { name, versions: vec![version] })),
         }
     }
 }

@@ -24,11 +24,30 @@ struct Parts {
 
 pub(super) async fn copy(object: &Object<'_>) -> Result<Copied> {
     let found = describe(object).await?;
-    let mut etag = SourceEtag::new(&found);
-    let parts = parts(object, &etag.text).await?;
+    match copy_parts(object, &found, Lengths::Equal).await {
+        // The first and the last part have the lengths of equal parts, but others do not.
+        Err(Error::Mismatch { .. }) if part_count(&object.version.etag) > Some(2) => {
+            copy_parts(object, &found, Lengths::Each).await
+        }
+        other => other,
+    }
+}
+
+/// How the lengths of the parts are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lengths {
+    /// From the first and the last part, if both fit equal parts.
+    Equal,
+    /// From each part.
+    Each,
+}
+
+async fn copy_parts(object: &Object<'_>, found: &HeaderMap, lengths: Lengths) -> Result<Copied> {
+    let mut etag = SourceEtag::new(found);
+    let parts = parts(object, &etag.text, lengths).await?;
     etag.is_comparable &= parts.are_exact;
     let mut create = Request::new(Method::POST, object.bucket, object.key).with("uploads", "");
-    create.headers = object.headers(&found).await?;
+    create.headers = object.headers(found).await?;
     let response = object.to.send(&create, &Bytes::new()).await?;
     let body = object.to.body(&create, response, 1 << 20).await?;
     let document = object.to.parsed(&create, &body)?;
@@ -53,32 +72,45 @@ async fn describe(object: &Object<'_>) -> Result<HeaderMap> {
     Ok(object.from.send(&request, &Bytes::new()).await?.headers().clone())
 }
 
-async fn parts(object: &Object<'_>, etag: &str) -> Result<Parts> {
+async fn parts(object: &Object<'_>, etag: &str, lengths: Lengths) -> Result<Parts> {
     let bytes = object.version.bytes;
-    let Some(count) = part_count(etag) else {
-        return Ok(Parts { ranges: equal_parts(bytes, piece_bytes(bytes)), are_exact: false });
-    };
+    let pieces = || Parts { ranges: equal_parts(bytes, piece_bytes(bytes)), are_exact: false };
+    let Some(count) = part_count(etag) else { return Ok(pieces()) };
     let first = part_length(object, 1).await?;
     let usual = part_bytes(bytes, count, first);
     let ranges = equal_parts(bytes, usual);
-    if count == 1 || first == Some(usual) {
+    if count == 1 {
         return Ok(Parts { ranges, are_exact: true });
     }
-    let mut exact = Vec::new();
+    let last = ranges.last().map(|last| last.end - last.start);
+    if lengths == Lengths::Equal
+        && first == Some(usual)
+        && part_length(object, count).await? == last
+    {
+        return Ok(Parts { ranges, are_exact: true });
+    }
+    // A server that does not know the parts sends the length of the object.
+    if first.is_some_and(|first| first < bytes)
+        && let Some(ranges) = each_part(object, count).await?
+    {
+        return Ok(Parts { ranges, are_exact: true });
+    }
+    if ranges.iter().any(|part| part.end - part.start > PART_BYTES_MAX) {
+        return Ok(pieces());
+    }
+    Ok(Parts { ranges, are_exact: false })
+}
+
+/// Asks for the length of each part. Returns `None` if they do not add up to the object.
+async fn each_part(object: &Object<'_>, count: u32) -> Result<Option<Vec<Range<u64>>>> {
+    let mut ranges = Vec::new();
     let mut start = 0;
-    // The parts have several lengths, or the server does not know the parts.
-    for number in 1..=count.min(if first.is_some_and(|first| first < bytes) { count } else { 0 }) {
-        let Some(length) = part_length(object, number).await? else { break };
-        exact.push(start..start + length);
+    for number in 1..=count {
+        let Some(length) = part_length(object, number).await? else { return Ok(None) };
+        ranges.push(start..start + length);
         start += length;
     }
-    match exact.len() == usize::try_from(count).unwrap_or(0) && start == bytes {
-        true => Ok(Parts { ranges: exact, are_exact: true }),
-        false if ranges.iter().any(|part| part.end - part.start > PART_BYTES_MAX) => {
-            Ok(Parts { ranges: equal_parts(bytes, piece_bytes(bytes)), are_exact: false })
-        }
-        false => Ok(Parts { ranges, are_exact: false }),
-    }
+    Ok(Some(ranges).filter(|_| start == object.version.bytes))
 }
 
 /// Returns the length of a part of the source, or `None` if the server does not support this.

@@ -108,7 +108,8 @@ pub(super) async fn store(
 pub(super) async fn versioning(client: &Client, bucket: &str) -> Result<String> {
     let request = Request::get(bucket, "").with("versioning", "");
     match client.document(&request).await {
-        Ok(document) if document.name == "VersioningConfiguration" => {
+        // Some servers have another root, and some send a listing for requests that they do not know.
+        Ok(document) if document.name.contains("Versioning") => {
             Ok(document.text(&["Status"]).to_owned())
         }
         Ok(_listing) => Ok(String::new()),

@@ -11,7 +11,7 @@ const LIFECYCLE: &str = "<LifecycleConfiguration><Rule><ID>r</ID><Status>Enabled
     <Filter><Prefix>old/</Prefix></Filter><Expiration><Days>3650</Days></Expiration></Rule>\
     </LifecycleConfiguration>";
 const TAGS: &str =
-    "<Tagging><TagSet><Tag><Key>a</Key><Value>b &amp; c</Value></Tag></TagSet></Tagging>";
+    "<Tagging><TagSet><Tag><Key>a</Key><Value>b + c</Value></Tag></TagSet></Tagging>";
 
 /// Keys that some encoding changes.
 const ODD_KEYS: [&str; 12] = [
