@@ -45,7 +45,7 @@ pub(crate) struct ImportS3Args {
     /// buckets and to change them.
     #[arg(long, value_name = "FILE")]
     pub(crate) to_credentials: Option<PathBuf>,
-    /// Region of the source
+    /// Region in the signatures of requests
     #[arg(long, default_value = "us-east-1")]
     pub(crate) region: String,
     /// Number of objects to copy at a time

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &ImportS3Args) -> Result {
     let to_keys = credentials::load(args.to_credentials.as_deref())?;
     let options = Options {
         from: endpoint(&args.from, &args.region, from_keys),
-        to: endpoint(&args.to, "us-east-1", to_keys),
+        to: endpoint(&args.to, &args.region, to_keys),
         buckets: args.buckets.clone(),
         jobs: args.jobs.get(),
         delete: args.delete,

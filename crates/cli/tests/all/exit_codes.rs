@@ -27,6 +27,8 @@ const MISSING: &[(&str, &[&str])] = &[
     ("keys enable", &["a", "--sealing-key", "none"]),
     ("keys remove", &["a", "--sealing-key", "none"]),
     ("keys rotate", &["a", "--sealing-key", "none"]),
+    ("import-s3", &["--from", "http://127.0.0.1:1", "--from-credentials", "none"]),
+    ("import-s3", &["--from", "http://127.0.0.1:1", "--to-credentials", "none"]),
     ("files", &["none", "--listen", "127.0.0.1:0"]),
     ("doctor", &["none"]),
     ("files", &["d", "--listen", "127.0.0.1:0", "--access-log", "file/none"]),
@@ -101,7 +103,8 @@ fn commands(place: &TestDir) -> BTreeSet<String> {
     let words = |name: String| -> String {
         let name = name.strip_prefix("haul-").unwrap();
         // Only these names of commands have a hyphen.
-        let hyphens = ["import-tar", "export-tar", "accept-damage", "add-encryption-key"];
+        let hyphens =
+            ["import-tar", "export-tar", "import-s3", "accept-damage", "add-encryption-key"];
         match hyphens.iter().find_map(|hyphen| Some((name.strip_suffix(hyphen)?, hyphen))) {
             Some((group, hyphen)) => format!("{}{hyphen}", group.replace('-', " ")),
             None => name.replace('-', " "),

@@ -20,6 +20,7 @@ mod files;
 mod generated;
 mod handover;
 mod helper;
+mod import_s3;
 mod json;
 mod keys;
 mod lifecycle;
