@@ -165,7 +165,7 @@ fn decoded(text: &str, is_encoded: bool) -> Cow<'_, str> {
 /// first; some list delete markers after all versions.
 fn sorted(mut key: Key) -> Key {
     key.versions.reverse();
-    key.versions.sort_by(|a, b| (a.is_latest, a.modified).cmp(&(b.is_latest, b.modified)));
+    key.versions.sort_by_key(|version| (version.is_latest, version.modified));
     key
 }
 

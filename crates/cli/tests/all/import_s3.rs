@@ -154,3 +154,27 @@ fn first_signal_stops_after_the_objects_in_progress() {
     let second = summary(&servers.run(&["--json"]).code(0));
     assert_eq!((&second["objects"], &second["skipped"]), (&json!(600 - copied), &json!(copied)));
 }
+
+#[test]
+fn killed_import_is_continued() {
+    let servers = Servers::start();
+    servers.put("/b-1", b"");
+    let enabled = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    servers.put("/b-1?versioning", enabled);
+    for round in 0..3 {
+        for number in 0..300 {
+            servers.put(&format!("/b-1/{number:04}"), &noise(1000 * round + number, 100));
+        }
+    }
+    let mut command = servers.command(&["--json", "--jobs", "4"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let rest = summary(&servers.run(&["--json"]).code(0));
+    assert!(rest["versions"].as_u64().is_some_and(|versions| versions < 900), "{rest}");
+    assert_eq!(rest["different"], 0);
+    let last = summary(&servers.run(&["--json"]).code(0));
+    assert_eq!((&last["versions"], &last["skipped"]), (&json!(0), &json!(300)));
+}

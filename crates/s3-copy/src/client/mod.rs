@@ -196,13 +196,15 @@ impl Client {
         url.set_query(Some(&*query).filter(|query| !query.is_empty()));
         let time = REQUEST_TIMEOUT + Duration::from_secs(length / RATE_MIN);
         let sent = self.http.request(method.clone(), url).headers(headers).body(body);
-        // The body of a response may be as long as that of a request.
+        // The limit of a GET must not include the time for the body of the response.
         let sent = if method == Method::GET { sent } else { sent.timeout(time) };
-        let response = sent.send().await.map_err(|error| self.unconnected(request, error))?;
-        if response.status().is_success() {
-            Ok(response)
-        } else {
-            self.rejected(request, response).await
+        let Ok(response) = tokio::time::timeout(time, sent.send()).await else {
+            return Err(self.silent(request));
+        };
+        let response = response.map_err(|error| self.unconnected(request, error))?;
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(self.rejected(request, response).await),
         }
     }
 
@@ -228,12 +230,13 @@ impl Client {
     async fn piece(&self, request: &Request<'_>, response: &mut Response) -> Result<Option<Bytes>> {
         match tokio::time::timeout(REQUEST_TIMEOUT, response.chunk()).await {
             Ok(piece) => piece.map_err(|error| self.unconnected(request, error)),
-            Err(_elapsed) => {
-                let request = self.describe(request);
-                let source = "the server sends nothing".into();
-                Err(Error::Connection { request, source })
-            }
+            Err(_elapsed) => Err(self.silent(request)),
         }
+    }
+
+    fn silent(&self, request: &Request<'_>) -> Error {
+        let source = "the server sends nothing".into();
+        Error::Connection { request: self.describe(request), source }
     }
 
     fn unconnected(&self, request: &Request<'_>, error: reqwest::Error) -> Error {
@@ -242,13 +245,13 @@ impl Client {
         Error::Connection { request: self.describe(request), source }
     }
 
-    async fn rejected(&self, request: &Request<'_>, response: Response) -> Result<Response> {
+    async fn rejected(&self, request: &Request<'_>, response: Response) -> Error {
         let status = response.status().as_u16();
         let body = self.body(request, response, DOCUMENT_BYTES_MAX).await.unwrap_or_default();
         let document = Element::parse(&body).unwrap_or_default();
         let text = |name: &str| document.text(&[name]).to_owned();
         let (code, message) = (text("Code"), text("Message"));
-        Err(Error::Rejected { request: self.describe(request), status, code, message })
+        Error::Rejected { request: self.describe(request), status, code, message }
     }
 }
 

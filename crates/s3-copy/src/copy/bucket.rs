@@ -52,8 +52,9 @@ impl BucketCopy<'_> {
         let has_versions = !status.is_empty();
         let lock = settings::fetch(self.from, self.bucket, &OBJECT_LOCK).await.unwrap_or_default();
         let has_target = self.prepare(lock.is_some()).await?;
-        let enabled = if has_versions { "Enabled" } else { "" };
-        self.set_versioning(enabled, has_target).await?;
+        if has_versions {
+            self.enable_versioning(&status, has_target).await?;
+        }
         for setting in &EARLY {
             self.carry(setting, has_target).await;
         }
@@ -64,8 +65,8 @@ impl BucketCopy<'_> {
         for setting in &LATE {
             self.carry(setting, has_target).await;
         }
-        if status == "Suspended" {
-            self.set_versioning(&status, has_target).await?;
+        if status == "Suspended" && !self.options.dry_run {
+            settings::set_versioning(self.to, self.bucket, &status).await?;
         }
         for setting in &NEVER {
             if let Ok(Some(_)) = settings::fetch(self.from, self.bucket, setting).await {
@@ -88,8 +89,8 @@ impl BucketCopy<'_> {
             return Ok(!self.options.dry_run);
         }
         if has_lock && settings::fetch(self.to, self.bucket, &OBJECT_LOCK).await?.is_none() {
-            self.set_versioning("Enabled", true).await?;
             if !self.options.dry_run {
+                settings::set_versioning(self.to, self.bucket, "Enabled").await?;
                 let document = settings::LOCK_WITHOUT_DEFAULT.into();
                 settings::store(self.to, self.bucket, OBJECT_LOCK.name, &document).await?;
             }
@@ -97,18 +98,19 @@ impl BucketCopy<'_> {
         Ok(true)
     }
 
-    /// Sets the status of versioning, unless it is empty or the target has it already.
-    async fn set_versioning(&mut self, status: &str, has_target: bool) -> Result<()> {
-        if status.is_empty() {
-            return Ok(());
+    /// Enables versioning for the time of the copy, also if it is suspended afterwards. Reports it
+    /// if the status at the target is not that of the source.
+    async fn enable_versioning(&mut self, status: &str, has_target: bool) -> Result<()> {
+        let present = match has_target {
+            true => settings::versioning(self.to, self.bucket).await?,
+            false => String::new(),
+        };
+        if present != "Enabled" && !self.options.dry_run {
+            settings::set_versioning(self.to, self.bucket, "Enabled").await?;
         }
-        if has_target && settings::versioning(self.to, self.bucket).await? == status {
-            return Ok(());
+        if present != status {
+            self.report(&Event::Setting { bucket: self.bucket, setting: "versioning" });
         }
-        if !self.options.dry_run {
-            settings::set_versioning(self.to, self.bucket, status).await?;
-        }
-        self.report(&Event::Setting { bucket: self.bucket, setting: "versioning" });
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 )]
 
 mod engines;
+mod faults;
 mod passes;
 mod server;
 mod speed;
