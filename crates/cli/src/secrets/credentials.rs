@@ -146,7 +146,7 @@ mod tests {
     fn incomplete_key_pair_is_refused() {
         let some = || Some("x".to_owned());
         assert!(from_pair(Variables::HAUL, None, None).unwrap().is_none());
-        assert!(from_pair(some(), some()).unwrap().is_some());
+        assert!(from_pair(Variables::HAUL, some(), some()).unwrap().is_some());
         for (access, secret) in [(some(), None), (None, some())] {
             let text = from_pair(Variables::HAUL, access, secret).unwrap_err().text().unwrap();
             assert!(text.contains(ACCESS) && text.contains(SECRET), "{text}");

@@ -88,12 +88,14 @@ impl BucketCopy<'_> {
             self.report(&Event::BucketCreated { bucket: self.bucket });
             return Ok(!self.options.dry_run);
         }
-        if has_lock && settings::fetch(self.to, self.bucket, &OBJECT_LOCK).await?.is_none() {
-            if !self.options.dry_run {
-                settings::set_versioning(self.to, self.bucket, "Enabled").await?;
-                let document = settings::LOCK_WITHOUT_DEFAULT.into();
-                settings::store(self.to, self.bucket, OBJECT_LOCK.name, &document).await?;
-            }
+        let is_dry = self.options.dry_run;
+        let lacks_lock = has_lock
+            && !is_dry
+            && settings::fetch(self.to, self.bucket, &OBJECT_LOCK).await?.is_none();
+        if lacks_lock {
+            settings::set_versioning(self.to, self.bucket, "Enabled").await?;
+            let document = settings::LOCK_WITHOUT_DEFAULT.into();
+            settings::store(self.to, self.bucket, OBJECT_LOCK.name, &document).await?;
         }
         Ok(true)
     }

@@ -1,10 +1,5 @@
 //! Tests of copies between two servers in this process.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "test helpers fail by panics, like tests"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers fail by panics, like tests")]
 
 mod engines;
 mod faults;
