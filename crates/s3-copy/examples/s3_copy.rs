@@ -1,4 +1,5 @@
 //! Copies the buckets of one server to another one. Both run in this process.
+#![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;
 use std::io::Write;
@@ -27,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     for name in ["from", "to"] {
         let small =
             StoreOptions { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..Default::default() };
-        let (store, _recovered) = Store::open(dir.path().join(name), small)?;
+        let (store, _recovered) = Store::open(&dir.path().join(name), small)?;
         if name == "from" {
             store.create_bucket("photos")?;
         }

@@ -100,7 +100,9 @@ impl Error {
         Some(match (self, self.code()) {
             (Self::Connection { .. }, _) => "check that the server runs at this address",
             (_, "InvalidAccessKeyId" | "SignatureDoesNotMatch") => "check the keys of this server",
-            (_, "AccessDenied") => "use keys that have this right, such as those of the administrator",
+            (_, "AccessDenied") => {
+                "use keys that have this right, such as those of the administrator"
+            }
             (_, "NoSuchBucket") => "name buckets that the source has",
             _ => return None,
         })

@@ -7,6 +7,7 @@ use futures_util::{StreamExt, stream};
 
 use super::object::{Copied, Object};
 use super::settings::{self, EARLY, LATE, NEVER, OBJECT_LOCK, Setting};
+use super::version;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::model::Key;
@@ -295,7 +296,7 @@ impl Keys<'_> {
         for index in first..key.versions.len() {
             let before = target_versions + index - first;
             let Some(object) = self.object(&key, index, before) else { break };
-            match object.copy().await {
+            match version::copy(&object).await {
                 Ok(Copied::Stored { bytes, by_length }) => {
                     done.versions += 1;
                     done.bytes += bytes;

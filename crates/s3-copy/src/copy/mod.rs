@@ -6,5 +6,6 @@ mod object;
 mod parts;
 mod run;
 mod settings;
+mod version;
 
 pub use run::run;

@@ -1,20 +1,15 @@
-//! Copies one object, or one version of it.
+//! One object at both servers, or one version of it.
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Body, Method, Response};
+use reqwest::{Method, Response};
 use time::OffsetDateTime;
 
 use super::headers::{SourceEtag, stored};
-use super::parts;
 use crate::client::{Client, Payload, Request, retry};
 use crate::error::{Error, Result};
 use crate::listing::Listing;
 use crate::model::{Version, part_count};
-use crate::plan::PART_BYTES_MAX;
-
-/// The maximum length of an object that is held in memory.
-const MEMORY_BYTES_MAX: u64 = 4 << 20;
 
 /// A version of an object, or an object of a bucket without versions.
 #[derive(Clone, Copy)]
@@ -37,25 +32,6 @@ pub(super) enum Copied {
 }
 
 impl Object<'_> {
-    /// Copies the object, or creates its delete marker.
-    pub(super) async fn copy(&self) -> Result<Copied> {
-        let is_in_parts = part_count(&self.version.etag).is_some();
-        let copied = if self.version.is_delete_marker {
-            self.delete().await
-        } else if is_in_parts || self.version.bytes > PART_BYTES_MAX {
-            parts::copy(self).await
-        } else {
-            self.copy_whole().await
-        };
-        match copied {
-            // Another client deleted it after it was listed.
-            Err(error) if error.status() == Some(404) && error.code() == "NoSuchKey" => {
-                Ok(Copied::Gone)
-            }
-            other => other,
-        }
-    }
-
     /// `true` if the ETag of the source is one that the target cannot have.
     pub(super) async fn is_opaque(&self) -> Result<bool> {
         let request = Request::new(Method::HEAD, self.bucket, self.key);
@@ -95,51 +71,12 @@ impl Object<'_> {
         Ok(Copied::Stored { bytes: 0, by_length: false })
     }
 
-    async fn copy_whole(&self) -> Result<Copied> {
-        let mut is_repeated = false;
-        retry(async || {
-            // The response to a request that stored a version may have been lost: repeated, it
-            // would store the version twice.
-            let stored = if is_repeated { self.stored_before().await? } else { None };
-            is_repeated = true;
-            match stored {
-                Some(version) => {
-                    let by_length = version.etag != self.version.etag;
-                    Ok(Copied::Stored { bytes: version.bytes, by_length })
-                }
-                None => self.copy_once().await,
-            }
-        })
-        .await
-    }
-
     /// Returns the version that an earlier try stored.
-    async fn stored_before(&self) -> Result<Option<Version>> {
+    pub(super) async fn stored_before(&self) -> Result<Option<Version>> {
         let Some(before) = self.target_versions else { return Ok(None) };
         let mut found = Listing::find(self.to, self.bucket, self.key, true).await?;
         let versions = found.as_mut().map(|key| std::mem::take(&mut key.versions));
         Ok(versions.filter(|all| all.len() > before).and_then(|mut all| all.pop()))
-    }
-
-    async fn copy_once(&self) -> Result<Copied> {
-        let read = self.read();
-        let response = self.from.send_once(&read, Payload::Bytes(Bytes::new())).await?;
-        let etag = SourceEtag::new(response.headers());
-        let bytes = length(self.from, &read, &response)?;
-        let mut write = Request::put(self.bucket, self.key);
-        write.headers = self.headers(response.headers()).await?;
-        if let Some(md5) = etag.content_md5() {
-            write.headers.insert("content-md5", md5);
-        }
-        let payload = if bytes <= MEMORY_BYTES_MAX {
-            let limit = usize::try_from(bytes).unwrap_or(usize::MAX);
-            Payload::Bytes(self.from.body(&read, response, limit).await?.into())
-        } else {
-            Payload::Stream(Body::wrap_stream(response.bytes_stream()), bytes)
-        };
-        let stored = self.to.send_once(&write, payload).await?;
-        let by_length = compare(&etag, &SourceEtag::new(stored.headers()).text)?;
-        Ok(Copied::Stored { bytes, by_length })
     }
 
     /// Returns the headers with which the copy is stored, tags included.
