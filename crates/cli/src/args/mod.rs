@@ -131,10 +131,11 @@ pub(crate) enum Command {
     /// encrypted, and the whole file is authenticated, with a key in another file.
     #[command(after_long_help = keys::examples::KEYS)]
     Keys(KeysArgs),
-    /// Ask a server whether it is healthy, for health checks of containers and scripts
+    /// Ask a server whether it is healthy
     ///
-    /// Prints what the server says, and exits with 0 if it serves requests, also if it is degraded,
-    /// and with 1 if it does not, or does not answer in time.
+    /// For health checks of containers, and for scripts: prints what the server says, and exits with
+    /// 0 if it serves requests, also if it is degraded, and with 1 if it does not, or does not answer
+    /// in time.
     #[command(after_long_help = examples::HEALTH)]
     Health(HealthArgs),
     /// Copy buckets of MinIO, AWS or another S3 server into a running server
