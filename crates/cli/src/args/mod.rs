@@ -133,12 +133,12 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     /// Ask a server whether it is healthy
     ///
-    /// For health checks of containers, and for scripts: prints what the server says, and exits with
-    /// 0 if it serves requests, also if it is degraded, and with 1 if it does not, or does not answer
-    /// in time.
+    /// For health checks of containers, and for scripts. Prints what the server says, and exits
+    /// with 0 if it serves requests, also if it is degraded, and with 1 if it does not, or does not
+    /// answer in time.
     #[command(after_long_help = examples::HEALTH)]
     Health(HealthArgs),
-    /// Copy buckets of MinIO, AWS or another S3 server into a running server
+    /// Copy buckets of MinIO or another S3 server into a server
     ///
     /// Both servers serve meanwhile. Copies the settings of buckets, and objects with metadata,
     /// tags, locks, and all versions. Each further run copies only what differs, and so continues
