@@ -33,7 +33,8 @@ Exit codes:
 pub(super) const HEALTH: &str = "\
 Examples:
   haul health
-  haul health http://127.0.0.1:9001/ready
+  haul health 127.0.0.1:9001/ready
+  haul health https://s3.example.com/health
   until haul health --timeout 1s; do sleep 1; done";
 
 pub(super) const SERVE: &str = "\

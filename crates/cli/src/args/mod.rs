@@ -250,8 +250,14 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct HealthArgs {
     /// Admin address of a server, or its S3 address with the path /health
-    #[arg(default_value = "http://127.0.0.1:9001")]
+    ///
+    /// An address without http:// or https:// is asked by HTTP, and by HTTPS if its server has TLS.
+    /// Certificates are verified, except at addresses of this machine.
+    #[arg(default_value = "127.0.0.1:9001")]
     pub(crate) url: String,
+    /// Accept any certificate
+    #[arg(long)]
+    pub(crate) insecure: bool,
     /// Time to wait for the response
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
     pub(crate) timeout: Duration,

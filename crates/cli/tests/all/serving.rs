@@ -220,5 +220,5 @@ fn health_of_a_server_is_an_exit_code() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
     place.run(&["health", "--timeout", "100ms", &address]).code(1);
-    place.run(&["health", "https://localhost"]).code(2).stderr_contains(&["only http://"]);
+    place.run(&["health", "ftp://localhost"]).code(2).stderr_contains(&["use http://"]);
 }

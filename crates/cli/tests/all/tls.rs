@@ -99,6 +99,24 @@ fn store_server_reloads_certificates_without_closing_connections() {
 }
 
 #[test]
+fn health_is_asked_by_tls() {
+    let authority = Authority::new();
+    let place = place(&authority);
+    let start = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let serving = TestDir::start(&mut place.command(&[&start[..], &OPTIONS].concat()));
+    let port = address(&serving, "S3 on https://").port();
+    let ask = |url: &str, more: &[&str]| {
+        place.run(&[&["health", &format!("{url}:{port}/health")], more].concat())
+    };
+    assert_eq!(ask("https://127.0.0.1", &[]).code(0).text(), "ok\n");
+    assert_eq!(ask("127.0.0.1", &[]).code(0).text(), "ok\n");
+    ask("http://127.0.0.1", &[]).code(1).stderr_contains(&["is not healthy: 400"]);
+    // An address of this machine that does not look like one.
+    ask("https://0.0.0.0", &[]).code(1).stderr_contains(&["certificate"]);
+    assert_eq!(ask("https://0.0.0.0", &["--insecure"]).code(0).text(), "ok\n");
+}
+
+#[test]
 fn relay_reloads_certificates_without_closing_connections() {
     let authority = Authority::new();
     for http in [&["--http"][..], &[]] {

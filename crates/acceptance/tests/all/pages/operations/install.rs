@@ -73,10 +73,28 @@ pub(super) fn container(operator: &Operator, blocks: Vec<Block>) {
         build.text()
     ));
     let calls = machine.text("/opt/calls");
-    for call in ["docker build -t haul image\n", "docker run -v haul-data:/data -p 127.0.0.1:9000:"]
+    for call in
+        ["docker build -t haul image\n", "docker run -p 9000:9000 -p 9001:9001 -v haul-data:"]
     {
         assert!(calls.contains(call), "{calls}");
     }
+}
+
+/// Records the calls of kubectl and helm, which need a cluster.
+pub(super) fn kubernetes(operator: &Operator, blocks: Vec<Block>) {
+    let [install] = blocks.try_into().unwrap();
+    let machine = &operator.machine;
+    for name in ["kubectl", "helm"] {
+        let path = format!("/usr/local/bin/{name}");
+        machine.write(&path, &format!("#!/bin/sh\necho \"{name} $*\" >>/opt/calls\n"));
+        machine.run(&["chmod", "755", &path]);
+    }
+    machine.shell(&install.text());
+    let calls = machine.text("/opt/calls");
+    assert!(calls.contains("kubectl create secret generic haul-keys "), "{calls}");
+    let (_, call) = calls.split_once("helm install haul ").unwrap();
+    let chart = call.split(' ').next().unwrap();
+    assert!(root().join(chart).join("Chart.yaml").is_file(), "{chart}");
 }
 
 /// Upgrades a service with the store of a released version, removes the package, and purges it.

@@ -17,9 +17,10 @@ const PAGE: &str = "docs/operations.md";
 type Run = fn(&Operator, Vec<Block>);
 
 /// The sections with blocks, in the order of the page.
-const SECTIONS: [(&str, Run); 12] = [
+const SECTIONS: [(&str, Run); 13] = [
     ("Debian package", install::debian_package),
     ("Container", install::container),
+    ("Kubernetes", install::kubernetes),
     ("Services", services::services),
     ("Configuration", services::configuration),
     ("Upgrade and remove", install::upgrade_and_remove),
