@@ -86,7 +86,7 @@ pub(super) fn kubernetes(operator: &Operator, blocks: Vec<Block>) {
     let machine = &operator.machine;
     for name in ["kubectl", "helm"] {
         let path = format!("/usr/local/bin/{name}");
-        machine.write(&path, &format!("#!/bin/sh\necho \"{name} $*\" >>/opt/calls\n"));
+        machine.write(&path, format!("#!/bin/sh\necho \"{name} $*\" >>/opt/calls\n"));
         machine.run(&["chmod", "755", &path]);
     }
     machine.shell(&install.text());
