@@ -116,7 +116,7 @@ fn response_that_fails_does_not_look_complete_to_an_old_client() {
 }
 
 #[test]
-fn incomplete_handshake_and_plain_request_are_closed() {
+fn incomplete_handshake_is_closed_and_plain_request_answered_in_words() {
     let secured = Secured::new();
     let mut silent = TcpStream::connect(secured.server.address).unwrap();
     silent.write_all(&[0x16, 3, 1, 2, 0, 1]).unwrap();
@@ -125,5 +125,6 @@ fn incomplete_handshake_and_plain_request_are_closed() {
     assert_eq!(rest(&mut silent), "");
     let mut plain = secured.server.connect();
     plain.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
-    assert!(!rest(&mut plain).contains("HTTP/1.1"));
+    let answer = rest(&mut plain);
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("https://"), "{answer}");
 }

@@ -84,7 +84,7 @@ impl Running {
     /// Waits until the standby has the log of an owner.
     fn wait_for_end(&self, owner: &Owner) {
         owner.replica.wait().unwrap();
-        self.wait_for(&format!("ends at {}", owner.log.log.synced()));
+        self.wait_for(&format!("ends at position {} of", owner.log.log.synced()));
     }
 
     fn stop(self) {
