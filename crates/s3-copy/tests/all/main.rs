@@ -5,5 +5,4 @@ mod engines;
 mod faults;
 mod passes;
 mod server;
-mod speed;
 mod versions;
