@@ -122,3 +122,29 @@ pub(super) fn compare(source: &SourceEtag, target: &str) -> Result<bool> {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::ETAG;
+
+    use super::*;
+
+    #[test]
+    fn copy_with_another_etag_is_an_error() {
+        let source = |text: &'static str, encryption: Option<&'static str>| {
+            let mut headers = HeaderMap::from_iter([(ETAG, HeaderValue::from_static(text))]);
+            if let Some(kind) = encryption {
+                let name = HeaderName::from_static("x-amz-server-side-encryption");
+                headers.insert(name, HeaderValue::from_static(kind));
+            }
+            SourceEtag::new(&headers)
+        };
+        let [md5, other] =
+            ["\"9e107d9d372bb6826bd81d3542a419d6\"", "e4d909c290d0fb1ca068ffaddf22cbd0"];
+        let plain = source(md5, None);
+        assert!(matches!(compare(&plain, md5.trim_matches('"')), Ok(false)));
+        assert!(matches!(compare(&plain, other), Err(Error::Mismatch { .. })));
+        // A target cannot compute the ETag of another server's key service.
+        assert!(matches!(compare(&source(md5, Some("aws:kms")), other), Ok(true)));
+    }
+}
