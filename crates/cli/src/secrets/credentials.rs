@@ -56,13 +56,8 @@ fn from_pair(
     secret: Option<String>,
 ) -> Result<Option<Credentials>> {
     let half = |set: &str, unset: &str| {
-        let advice = match set {
-            ACCESS | SECRET => {
-                "set both to require signed requests, or neither to serve only this machine"
-            }
-            _ => "set both to sign requests, or neither for requests without a signature",
-        };
-        Err(Failure::new(format!("{set} is set but {unset} is not")).advise(advice))
+        Err(Failure::new(format!("{set} is set but {unset} is not"))
+            .advise("set both, or neither for requests without signatures"))
     };
     match (access, secret) {
         (Some(access_key), Some(secret_key)) => Ok(Some(Credentials { access_key, secret_key })),
