@@ -3,22 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haul_append_log::{Room, SegmentInfo, Ticket};
+use haul_append_log::SegmentInfo;
 use haul_disk::Lock;
 use haul_md5_lanes::Md5Queue;
 use haul_sync::Sharded;
 
 use crate::big_files::directory::Objects;
-use crate::clock::Version;
 use crate::counters::Counters;
 use crate::damage::place::Damage;
 use crate::error::{Error, Result};
-use crate::format::{Head, Kind};
 use crate::keyspace::Keyspace;
 use crate::maintenance::Maintenance;
-use crate::object::Etag;
 use crate::options::Options;
-use crate::troubles::Work;
 use crate::volumes::Volumes;
 
 /// The state of an open store.
@@ -41,65 +37,9 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Creates a head with these names and no other fields.
-    pub(crate) fn head(&self, kind: Kind, bucket: &str, key: &str) -> Head {
-        Head {
-            kind,
-            version: Version::default(),
-            bucket: bucket.to_owned(),
-            key: key.to_owned(),
-            bytes: 0,
-            etag: Etag { md5: [0; 16], parts: 0 },
-            part: 0,
-            upload: 0,
-            is_versioned: false,
-            files: Vec::new(),
-            blocks: Box::default(),
-        }
-    }
-
-    /// Appends needles to the log as one record.
-    pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket> {
-        self.check_append(room)?;
-        let appended = self.volumes.log.append(&[needles, data], room).map_err(Error::from);
-        self.note_refusal(&appended);
-        appended
-    }
-
-    /// Appends a record like [`Self::append`], or returns `None` if this would block.
-    pub(crate) fn try_append(
-        &self,
-        needles: &[u8],
-        data: &[u8],
-        room: Room,
-    ) -> Result<Option<Ticket>> {
-        self.check_append(room)?;
-        let appended = self.volumes.log.try_append(&[needles, data], room).map_err(Error::from);
-        self.note_refusal(&appended);
-        appended
-    }
-
-    /// Records that the log rejects records, unless the disk is full: the log may then accept the
-    /// record once compaction has freed space.
-    fn note_refusal<T>(&self, appended: &Result<T>) {
-        if matches!(appended, Err(error) if !matches!(error, Error::Full { .. })) {
-            self.maintenance.troubles.note(Work::Changes, appended);
-        }
-    }
-
     /// Rejects changes to a store that is open for reading only.
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.options.is_read_only { Err(Error::ReadOnly) } else { Ok(()) }
-    }
-
-    fn check_append(&self, room: Room) -> Result<()> {
-        self.check_writable()?;
-        if room == Room::Ordinary && self.keyspace.index.read().addresses.is_nearly_full() {
-            let what =
-                "the volumes have reached the maximum total size of a store, 8 TiB".to_owned();
-            return Err(Error::Invalid { what });
-        }
-        Ok(())
     }
 
     /// Records damage to an index file, so that the next opening of the store rebuilds the index.

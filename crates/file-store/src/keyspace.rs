@@ -1,7 +1,7 @@
 //! An open store's keys: the index in memory and on the disk, and the locks of those who change it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_sync::{ArcRwLockReadGuard, RwLock, ShardedRwLock};
 
@@ -11,7 +11,9 @@ use crate::catalog::merge_signal::MergeSignal;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::index::version_names::locked_bucket;
 use crate::locks::KeyLocks;
+use crate::object::Versioning;
 use crate::pending_put::queue::PendingPuts;
 use crate::settings::cache::SettingsCache;
 use crate::writers::{BucketWriter, Writers};
@@ -62,5 +64,38 @@ impl Keyspace {
     /// Returns the error for a request to a bucket that is not in the index.
     pub(crate) fn missing_bucket(&self, bucket: &str) -> Error {
         self.index.read().missing_bucket(bucket)
+    }
+
+    /// Returns a bucket's versioning state. A writer has entered the bucket, so that the state
+    /// cannot change.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if damage may hide that versioning was enabled.
+    pub(crate) fn versioning(&self, bucket: &str) -> Result<Versioning> {
+        match self.has_versions.load(Ordering::Relaxed) {
+            true => self.index.read().versioning(bucket),
+            // No store without versions pays for the lookup.
+            false => Ok(Versioning::Off),
+        }
+    }
+
+    /// Returns the error that [`Self::versioning`] returns for a bucket.
+    pub(crate) fn unknown_versioning(&self, bucket: &str) -> Error {
+        self.versioning(bucket).err().unwrap_or_else(|| self.missing_bucket(bucket))
+    }
+
+    /// Returns `true` if object lock is certainly enabled in a bucket.
+    pub(crate) fn has_object_lock(&self, bucket: &str) -> bool {
+        self.has_versions.load(Ordering::Relaxed)
+            && self.index.read().buckets.contains_key(locked_bucket(bucket).as_str())
+    }
+
+    /// Returns `true` unless it is certain that no version of the bucket has a lock.
+    pub(crate) fn may_have_locks(&self, bucket: &str) -> bool {
+        if !self.has_versions.load(Ordering::Relaxed) {
+            return false;
+        }
+        let (index, locked) = (self.index.read(), locked_bucket(bucket));
+        index.buckets.contains_key(locked.as_str()) || index.doubt_bucket(&locked).is_some()
     }
 }

@@ -112,6 +112,7 @@ mod maintenance;
 mod manifest;
 mod memory;
 mod names;
+mod needles;
 mod object;
 mod object_lock;
 mod opening;
@@ -122,6 +123,7 @@ mod replication;
 mod settings;
 mod signal;
 mod snapshot;
+mod space;
 mod stats;
 mod store;
 mod troubles;
@@ -134,9 +136,7 @@ mod worker;
 mod writers;
 
 pub use access::get_many::GetMany;
-pub use access::object::{Object, PinnedRange};
 pub use access::put_many::NewObject;
-pub use access::written::{ObjectWriter, WrittenContent};
 pub use big_files::pinned::PinnedFile;
 pub use clock::TimeSource;
 pub use compaction::compact::CompactionReport;
@@ -154,6 +154,8 @@ pub use lifecycle::stats::LifecycleStats;
 pub use lifecycle::tags::Tags;
 pub use memory::locked::LockedObject;
 pub use names::REMOTE_MARKER;
+pub use needles::object::{Object, PinnedRange};
+pub use needles::written::{ObjectWriter, WrittenContent};
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
     ListRequest, ListVersionsRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo,

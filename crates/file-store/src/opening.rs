@@ -14,6 +14,7 @@ use crate::catalog::due::CheckpointDue;
 use crate::catalog::merge_signal::MergeSignal;
 use crate::checkpoint::index_thread::IndexThread;
 use crate::checkpoint::merge::MergeThread;
+use crate::checkpoint::write::checkpoint;
 use crate::clock::Clock;
 use crate::compaction::thread::Background;
 use crate::damage::found::FoundDamage;
@@ -120,7 +121,7 @@ impl Store {
         inner.measure_space()?;
         if opened.is_checkpoint_due && !inner.options.is_read_only {
             // An error is harmless: the next opening takes as long as this one.
-            drop(inner.checkpoint());
+            drop(checkpoint(&inner));
         }
         let workers = start_workers(&inner)?;
         let store = Self { inner, workers };

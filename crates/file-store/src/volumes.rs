@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use haul_append_log::Log;
+use haul_append_log::{Log, Lsn, SegmentInfo};
 use haul_disk::Disk;
 
 use crate::damage::found::FoundDamage;
@@ -13,6 +13,7 @@ use crate::memory::buffers::Buffers;
 use crate::memory::locked::LockedMemory;
 use crate::names;
 use crate::volume_index::IndexWriter;
+use crate::volume_index::format::{FIRST_RECORD, VolumeId};
 
 /// Where needles are.
 #[derive(Debug)]
@@ -52,4 +53,38 @@ impl Volumes {
             self.manifest.as_ref().and_then(|manifest| manifest.numbers().first().copied());
         Ok(found.into_iter().chain(listed).min())
     }
+
+    /// Adds to the manifest the volumes that it does not list yet.
+    pub(crate) fn list_new_volumes(&self) -> Result<()> {
+        match &self.manifest {
+            Some(manifest) => manifest.add(&begun_volumes(&self.log)),
+            None => Ok(()),
+        }
+    }
+
+    /// Marks the newest volume's end, unless the log has failed: opening then determines the end.
+    pub(crate) fn close_index(&self) -> Result<()> {
+        if self.log.is_latched() {
+            return Ok(());
+        }
+        let volumes = begun_volumes(&self.log);
+        drop(self.list_new_volumes());
+        self.indexes.write(&volumes);
+        let end = self.log.synced();
+        match volumes.iter().find(|volume| volume.number == end.segment()) {
+            Some(volume) => self.indexes.close(*volume, end.offset()),
+            None => self.indexes.sync(),
+        }
+    }
+}
+
+/// Returns the volumes with records. A prepared volume without records may still be removed.
+pub(crate) fn begun_volumes(log: &Log) -> Vec<VolumeId> {
+    let synced = log.synced();
+    let is_begun = |segment: &SegmentInfo| Lsn::new(segment.number, FIRST_RECORD) < synced;
+    log.segments().iter().filter(|segment| is_begun(segment)).map(volume_id).collect()
+}
+
+pub(crate) fn volume_id(segment: &SegmentInfo) -> VolumeId {
+    VolumeId { number: segment.number, nonce: segment.nonce }
 }

@@ -3,27 +3,19 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use haul_append_log::{self as log, Position, Record};
-use haul_sync::Mutex;
+use haul_append_log::{self as log};
 
-use crate::access::block_data::BlockData;
-use crate::access::lookup::{HEAD_READ_BYTES, Read, is_object};
-use crate::access::object::{Content, Files, Object};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
-use crate::format::{Needle, NotANeedle};
 use crate::index::addresses::Candidate;
-use crate::index::entry::Entry;
 use crate::index::list::list;
 use crate::inner::Inner;
 use crate::memory::locked::BlockPlaces;
+use crate::needles::block_data::BlockData;
+use crate::needles::lookup::{HEAD_READ_BYTES, Read};
+use crate::needles::object::{Content, Object};
 use crate::object::{Attributes, ListPage, ListRequest, ObjectInfo, ObjectLocation};
 use crate::store::Store;
-
-/// The longest record that [`Store::get_cached`] reads. Copying and verifying it takes about as
-/// long as a reactor thread may be busy.
-const CACHED_BYTES_MAX: u32 = (1 << 20) + (64 << 10);
 
 /// The bytes that a listing reads ahead from a run: a page of 1,000 keys takes about 60 KB.
 const LIST_READAHEAD_BYTES: usize = 64 << 10;
@@ -224,127 +216,6 @@ impl Store {
         drop(index);
         let page = list(&mut keys.merged(LIST_READAHEAD_BYTES), bucket, request);
         page.map_err(|error| self.inner.note_index_damage(error))
-    }
-}
-
-impl Inner {
-    /// Returns the object whose needle was read; `None` if the object has files and was overwritten
-    /// in the meantime, because these files may have been removed.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] if the files do not have the length that the needle declares.
-    pub(super) fn object(
-        self: &Arc<Self>,
-        bucket: &str,
-        key: &str,
-        entry: Entry,
-        (attributes, content): (Attributes, Content),
-    ) -> Result<Option<Object>> {
-        let info = entry.info(key);
-        if entry.files.is_empty() {
-            return Ok(Some(Object { info, attributes, content }));
-        }
-        let file_bytes: u128 = entry.files.iter().map(|file| u128::from(file.bytes)).sum();
-        if file_bytes != u128::from(info.bytes) {
-            let what =
-                format!("its files have {file_bytes} bytes, its head declares {}", info.bytes);
-            let error = self.damaged(entry.at.lsn, &what);
-            self.volumes.damage.note(bucket, key, &error);
-            return Err(error);
-        }
-        let mut index = self.keyspace.index.write();
-        if !index.is_object_at(bucket, key, entry.at) {
-            return Ok(None);
-        }
-        index.files.pin(&entry.files);
-        drop(index);
-        let (inner, open) = (Arc::clone(self), Mutex::new(None));
-        let name = (bucket.to_owned(), key.to_owned());
-        let files = Files { inner, name, parts: entry.files, open };
-        Ok(Some(Object { info, attributes, content: Content::Files(files) }))
-    }
-
-    /// Reads a whole needle, if it is in the page cache and not longer than
-    /// [`CACHED_BYTES_MAX`].
-    fn read_content_cached(
-        &self,
-        candidate: Candidate,
-        bucket: &str,
-        key: &str,
-    ) -> Result<Option<Read<(Attributes, Content)>>> {
-        let (lsn, hint) = (candidate.lsn, candidate.bytes_hint);
-        let buffer = self.buffer_for(candidate);
-        let record = self.volumes.log.read_hinted_cached(lsn, hint, CACHED_BYTES_MAX, buffer)?;
-        let Some(record) = record else { return Ok(None) };
-        self.counters.local().needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
-        self.content(record, bucket, key).map(Some)
-    }
-
-    /// Reads a whole needle with one request.
-    pub(super) fn read_content(
-        &self,
-        candidate: Candidate,
-        bucket: &str,
-        key: &str,
-    ) -> Result<Read<(Attributes, Content)>> {
-        let (lsn, hint) = (candidate.lsn, candidate.bytes_hint);
-        let record = match self.volumes.log.read_hinted_into(lsn, hint, self.buffer_for(candidate))
-        {
-            Err(error @ log::Error::Damaged { .. }) => {
-                // The needle of a big object is short, and enough of it may be intact.
-                let salvaged = self.salvage(candidate, bucket, key);
-                let big = salvaged.filter(|(entry, _)| !entry.files.is_empty());
-                let (entry, attributes) = big.ok_or(error)?;
-                return Ok(Read::Found(entry, (attributes, Content::Memory(Bytes::new()))));
-            }
-            read => read?,
-        };
-        self.counters.local().needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
-        self.content(record, bucket, key)
-    }
-
-    /// Returns the object in a record that was read whole.
-    pub(super) fn content(
-        &self,
-        record: Record,
-        bucket: &str,
-        key: &str,
-    ) -> Result<Read<(Attributes, Content)>> {
-        let at = record.position();
-        let (record, payload_at) = record.into_bytes();
-        let needle = self.check(Needle::decode(&record[payload_at..]), at)?;
-        if !is_object(&needle, bucket, key) {
-            return Ok(Read::Other);
-        }
-        let entry = Entry::of(&needle.head, at);
-        let data_bytes = self.check(needle.data(), at)?.len();
-        let from = record.len() - needle.rest.len();
-        let attributes = needle.attributes;
-        let content = Content::Memory(self.volumes.buffers.share(record, from..from + data_bytes));
-        Ok(Read::Found(entry, (attributes, content)))
-    }
-
-    /// Returns a buffer to read a record into: a reused one for a long record.
-    fn buffer_for(&self, candidate: Candidate) -> Vec<u8> {
-        if candidate.is_long() { self.volumes.buffers.take() } else { Vec::new() }
-    }
-
-    /// Reads the attributes in an upload's or a part's needle.
-    pub(crate) fn read_attributes(&self, at: Position) -> Result<Attributes> {
-        let mut front = vec![0; HEAD_READ_BYTES.min(at.payload_bytes as usize)];
-        loop {
-            self.volumes
-                .log
-                .read_front(at, &mut front)
-                .map_err(|error| self.explain(at.lsn, error.into()))?;
-            self.counters.local().needle_read(front.len());
-            match Needle::decode(&front) {
-                Err(NotANeedle::Needs(bytes)) if bytes <= at.payload_bytes as usize => {
-                    front.resize(bytes, 0);
-                }
-                decoded => return Ok(self.check(decoded, at)?.attributes),
-            }
-        }
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use haul_append_log::{self as log, BatchReader, BatchRecord, RecordRequest};
 
-use crate::access::lookup::{HEAD_READ_BYTES, Read};
-use crate::access::object::{Content, Object};
 use crate::counters::Counters;
 use crate::error::Result;
 use crate::inner::Inner;
+use crate::needles::lookup::{HEAD_READ_BYTES, Read};
+use crate::needles::object::{Content, Object};
 use crate::store::Store;
 
 /// The number of keys that are looked up and sorted by position before their objects are read. It

@@ -1,16 +1,11 @@
 //! Storing, reading and removing objects.
 
-pub(crate) mod apply;
-mod block_data;
 pub(crate) mod completing;
 pub(crate) mod get;
 pub(crate) mod get_many;
-pub(crate) mod lookup;
-pub(crate) mod object;
 pub(crate) mod put;
 pub(crate) mod put_many;
 pub(crate) mod range;
 mod start_put;
 pub(crate) mod stored;
 pub(crate) mod upload;
-pub(crate) mod written;

@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use haul_append_log::{Room, Ticket};
 
-use crate::access::object::Object;
-use crate::access::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
+use crate::needles::object::Object;
+use crate::needles::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::object::{Attributes, ObjectInfo, Precondition, StoredObject, Versioning};
+use crate::object_lock::check::attributes_of_new;
 use crate::object_lock::lock::ObjectLock;
+use crate::replication::confirmation::acknowledge;
 use crate::store::Store;
+use crate::versions::retain::retain_current;
 
 /// The content of a new object.
 pub(crate) enum Source<'a> {
@@ -74,7 +77,7 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<StoredObject> {
         let stored = self.put_locally(bucket, key, bytes, attributes, precondition);
-        self.inner.acknowledge(stored)
+        acknowledge(&self.inner, stored)
     }
 
     /// Stores an object like [`Store::put`], but does not wait for the store's copy.
@@ -92,7 +95,7 @@ impl Store {
             let written = writer.finish()?;
             return self.put_written_locally(bucket, key, written, attributes, precondition);
         }
-        let mut head = self.inner.head(Kind::Object, bucket, key);
+        let mut head = Head::new(Kind::Object, bucket, key);
         head.bytes = bytes.len() as u64;
         head.etag.md5 = self.inner.md5.digest(bytes);
         self.store(head, attributes, precondition, Source::Bytes(bytes))
@@ -136,7 +139,7 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
         let stored = self.put_written_locally(bucket, key, written, attributes, precondition);
-        self.inner.acknowledge(stored).map(|stored| stored.info)
+        acknowledge(&self.inner, stored).map(|stored| stored.info)
     }
 
     fn put_written_locally(
@@ -147,7 +150,7 @@ impl Store {
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<StoredObject> {
-        let mut head = self.inner.head(Kind::Object, bucket, key);
+        let mut head = Head::new(Kind::Object, bucket, key);
         head.bytes = written.bytes();
         head.etag = written.etag();
         match written.into_content() {
@@ -200,12 +203,12 @@ impl Store {
         let inner = &*self.inner;
         let _writer = inner.keyspace.enter(&head.bucket)?;
         // Before the key is locked, because this may lock the bucket.
-        let attributes = &*inner.attributes_of_new(&head.bucket, attributes)?;
+        let attributes = &*attributes_of_new(inner, &head.bucket, attributes)?;
         let _lock = inner.keyspace.keys.lock(&head.bucket, &head.key);
         let data = source.data();
-        let versioning = inner.versioning(&head.bucket)?;
+        let versioning = inner.keyspace.versioning(&head.bucket)?;
         let (replaces, ends, ticket) =
-            inner.append_version(&mut head, attributes, precondition, data, versioning)?;
+            append_version(inner, &mut head, attributes, precondition, data, versioning)?;
         if let Source::NewFile(file) = source {
             // From here on the needle may become durable, even if the wait fails.
             file.keep();
@@ -256,7 +259,7 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
         let copied = self.copy_locally(object, to, attributes, precondition);
-        self.inner.acknowledge(copied).map(|stored| stored.info)
+        acknowledge(&self.inner, copied).map(|stored| stored.info)
     }
 
     fn copy_locally(
@@ -272,7 +275,7 @@ impl Store {
             return Err(Error::Invalid { what });
         }
         let big_bytes = self.inner.options.big_object_bytes;
-        let mut head = self.inner.head(Kind::Object, to.0, to.1);
+        let mut head = Head::new(Kind::Object, to.0, to.1);
         head.bytes = object.info.bytes;
         head.etag = object.info.etag;
         let mut source_attributes = object.attributes.clone();
@@ -295,73 +298,65 @@ impl Store {
     }
 }
 
-impl Inner {
-    /// Appends a new object's needle: looks up the key's current object, tests the precondition,
-    /// and sets the version. The caller has locked the key. Returns the object that the needle
-    /// replaces.
-    pub(crate) fn append_object(
-        &self,
-        head: &mut Head,
-        attributes: &Attributes,
-        precondition: &Precondition,
-        data: &[u8],
-    ) -> Result<(Option<Replaced>, Ticket)> {
-        if ObjectLock::is_in(attributes) {
-            return Err(Error::NoObjectLock { bucket: head.bucket.clone() });
-        }
-        let versioning = Versioning::Off;
-        let (replaces, _, ticket) =
-            self.append_version(head, attributes, precondition, data, versioning)?;
-        Ok((replaces, ticket))
+/// Appends a new object's needle: looks up the key's current object, tests the precondition, and
+/// sets the version. The caller has locked the key. Returns the object that the needle replaces.
+pub(crate) fn append_object(
+    inner: &Inner,
+    head: &mut Head,
+    attributes: &Attributes,
+    precondition: &Precondition,
+    data: &[u8],
+) -> Result<(Option<Replaced>, Ticket)> {
+    if ObjectLock::is_in(attributes) {
+        return Err(Error::NoObjectLock { bucket: head.bucket.clone() });
     }
+    let versioning = Versioning::Off;
+    let (replaces, _, ticket) =
+        append_version(inner, head, attributes, precondition, data, versioning)?;
+    Ok((replaces, ticket))
+}
 
-    /// Appends a new object's needle like [`Self::append_object`] in a bucket with or without
-    /// versions: retains the current object first, if necessary. Also returns the versions'
-    /// tombstones in the same record.
-    fn append_version(
-        &self,
-        head: &mut Head,
-        attributes: &Attributes,
-        precondition: &Precondition,
-        data: &[u8],
-        versioning: Versioning,
-    ) -> Result<(Option<Replaced>, Vec<Change>, Ticket)> {
-        let current = self.find(&head.bucket, &head.key)?;
-        self.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
-        let ends = self.retain_current(&head.bucket, &head.key, current.as_ref(), versioning)?;
-        head.is_versioned = versioning == Versioning::Enabled;
-        head.version = self.keyspace.clock.next();
-        let encoded = head.encode(attributes);
-        let ticket = self.append_with_ends(&encoded, data, &ends, Room::Ordinary)?;
-        Ok((current.map(Replaced::from), ends, ticket))
-    }
+/// Appends a new object's needle like [`append_object`] in a bucket with or without versions:
+/// retains the current object first, if necessary. Also returns the versions' tombstones in the
+/// same record.
+fn append_version(
+    inner: &Inner,
+    head: &mut Head,
+    attributes: &Attributes,
+    precondition: &Precondition,
+    data: &[u8],
+    versioning: Versioning,
+) -> Result<(Option<Replaced>, Vec<Change>, Ticket)> {
+    let current = inner.find(&head.bucket, &head.key)?;
+    check_precondition(inner, &head.bucket, &head.key, current.as_ref(), precondition)?;
+    let ends = retain_current(inner, &head.bucket, &head.key, current.as_ref(), versioning)?;
+    head.is_versioned = versioning == Versioning::Enabled;
+    head.version = inner.keyspace.clock.next();
+    let encoded = head.encode(attributes);
+    let ticket = inner.append_with_ends(&encoded, data, &ends, Room::Ordinary)?;
+    Ok((current.map(Replaced::from), ends, ticket))
+}
 
-    /// Tests a write's precondition against the key's current object. The caller has locked the
-    /// key.
-    pub(crate) fn test(
-        &self,
-        bucket: &str,
-        key: &str,
-        current: Option<&Entry>,
-        precondition: &Precondition,
-    ) -> Result<()> {
-        let newest = current.map(|entry| entry.at.lsn);
-        if *precondition != Precondition::None
-            && let Some(error) = self.keyspace.index.read().doubt(bucket, key, newest)
-        {
-            return Err(error);
-        }
-        let holds = match precondition {
-            Precondition::None => true,
-            Precondition::Absent => current.is_none(),
-            Precondition::Present => current.is_some(),
-            Precondition::Matches(etag) => {
-                current.is_some_and(|entry| entry.etag.has_text_of(etag))
-            }
-            Precondition::Differs(etag) => {
-                current.is_none_or(|entry| !entry.etag.has_text_of(etag))
-            }
-        };
-        if holds { Ok(()) } else { Err(Error::PreconditionFailed) }
+/// Tests a write's precondition against the key's current object. The caller has locked the key.
+pub(crate) fn check_precondition(
+    inner: &Inner,
+    bucket: &str,
+    key: &str,
+    current: Option<&Entry>,
+    precondition: &Precondition,
+) -> Result<()> {
+    let newest = current.map(|entry| entry.at.lsn);
+    if *precondition != Precondition::None
+        && let Some(error) = inner.keyspace.index.read().doubt(bucket, key, newest)
+    {
+        return Err(error);
     }
+    let holds = match precondition {
+        Precondition::None => true,
+        Precondition::Absent => current.is_none(),
+        Precondition::Present => current.is_some(),
+        Precondition::Matches(etag) => current.is_some_and(|entry| entry.etag.has_text_of(etag)),
+        Precondition::Differs(etag) => current.is_none_or(|entry| !entry.etag.has_text_of(etag)),
+    };
+    if holds { Ok(()) } else { Err(Error::PreconditionFailed) }
 }

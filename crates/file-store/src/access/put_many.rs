@@ -11,12 +11,14 @@ use std::time::Duration;
 use haul_append_log::Ticket;
 use haul_md5_lanes::Lanes;
 
+use crate::access::put::append_object;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::Change;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{Attributes, ObjectInfo, Precondition, Versioning};
+use crate::replication::confirmation::acknowledge_batch;
 use crate::store::Store;
 
 /// The maximum number of objects in a batch. Their keys are locked at the same time.
@@ -86,7 +88,7 @@ impl Store {
                 break;
             }
         }
-        self.inner.acknowledge_batch(&mut outcomes);
+        acknowledge_batch(&self.inner, &mut outcomes);
         outcomes
     }
 
@@ -125,7 +127,7 @@ impl Store {
         let digests = Lanes::detect().digest_many(&contents);
         let draft = |(number, md5): (usize, [u8; 16])| {
             let object = &batch[number];
-            let mut head = self.inner.head(Kind::Object, bucket, object.key);
+            let mut head = Head::new(Kind::Object, bucket, object.key);
             head.bytes = object.bytes.len() as u64;
             head.etag.md5 = md5;
             head.blocks = block_checksums(object.bytes);
@@ -156,7 +158,7 @@ impl Store {
             }
             return Ok(());
         };
-        if inner.versioning(bucket)? != Versioning::Off {
+        if inner.keyspace.versioning(bucket)? != Versioning::Off {
             drop(writer);
             // Retaining an object waits for a sync.
             for draft in drafts.drain(..) {
@@ -176,7 +178,7 @@ impl Store {
         let (mut appended, mut full) = (Vec::with_capacity(drafts.len()), None);
         while let Some(mut draft) = drafts.pop_front() {
             let NewObject { bytes, attributes, precondition, .. } = *draft.object;
-            match inner.append_object(&mut draft.head, attributes, precondition, bytes) {
+            match append_object(inner, &mut draft.head, attributes, precondition, bytes) {
                 Ok((replaces, ticket)) => {
                     let (number, change) = (draft.number, Change { head: draft.head, replaces });
                     appended.push(Appended { number, change, ticket });

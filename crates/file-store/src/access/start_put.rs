@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use haul_append_log::Room;
 
+use crate::access::put::check_precondition;
 use crate::error::Result;
 use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Replaced};
@@ -76,46 +77,44 @@ impl Store {
         if is_big || bytes.len() > Self::START_PUT_BYTES_MAX || must_wait {
             return Ok(None);
         }
-        inner.start_put(inner.head(Kind::Object, bucket, key), bytes, attributes, precondition)
+        start_put(inner, Head::new(Kind::Object, bucket, key), bytes, attributes, precondition)
     }
 }
 
-impl Inner {
-    /// Starts a put whose head has only the names.
-    ///
-    /// 1. Locks the key, looks up its current object in memory, and tests the precondition.
-    /// 2. Appends the needle to the log. After a crash the log may or may not have it.
-    /// 3. Queues the put for the completing thread, which owns its locks from then on.
-    fn start_put(
-        &self,
-        mut head: Head,
-        bytes: &[u8],
-        attributes: &Attributes,
-        precondition: &Precondition,
-    ) -> Result<Option<PendingPut>> {
-        let Some(entered) = self.keyspace.try_enter(&head.bucket)? else { return Ok(None) };
-        if self.versioning(&head.bucket)? != Versioning::Off {
-            return Ok(None);
-        }
-        let Some(key) = self.keyspace.keys.try_lock(&head.bucket, &head.key) else {
-            return Ok(None);
-        };
-        let locks = Locks { _key: key, _writer: entered };
-        let Some(current) = self.find_in_memory(&head.bucket, &head.key) else { return Ok(None) };
-        self.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
-        head.bytes = bytes.len() as u64;
-        head.etag.md5 = haul_md5_lanes::digest(bytes);
-        head.blocks = block_checksums(bytes);
-        head.version = self.keyspace.clock.next();
-        let encoded = head.encode(attributes);
-        let Some(ticket) = self.try_append(&encoded, bytes, Room::Ordinary)? else {
-            return Ok(None);
-        };
-        self.maintenance.admission.admit_now(head.head_bytes() as u64 + head.bytes);
-        let info = head.info();
-        let change = Change { head, replaces: current.map(Replaced::from) };
-        let (resolver, pending) = pending_put();
-        self.keyspace.pending_puts.push(AppendedPut { ticket, change, info, locks, resolver });
-        Ok(Some(pending))
+/// Starts a put whose head has only the names.
+///
+/// 1. Locks the key, looks up its current object in memory, and tests the precondition.
+/// 2. Appends the needle to the log. After a crash the log may or may not have it.
+/// 3. Queues the put for the completing thread, which owns its locks from then on.
+fn start_put(
+    inner: &Inner,
+    mut head: Head,
+    bytes: &[u8],
+    attributes: &Attributes,
+    precondition: &Precondition,
+) -> Result<Option<PendingPut>> {
+    let Some(entered) = inner.keyspace.try_enter(&head.bucket)? else { return Ok(None) };
+    if inner.keyspace.versioning(&head.bucket)? != Versioning::Off {
+        return Ok(None);
     }
+    let Some(key) = inner.keyspace.keys.try_lock(&head.bucket, &head.key) else {
+        return Ok(None);
+    };
+    let locks = Locks { _key: key, _writer: entered };
+    let Some(current) = inner.find_in_memory(&head.bucket, &head.key) else { return Ok(None) };
+    check_precondition(inner, &head.bucket, &head.key, current.as_ref(), precondition)?;
+    head.bytes = bytes.len() as u64;
+    head.etag.md5 = haul_md5_lanes::digest(bytes);
+    head.blocks = block_checksums(bytes);
+    head.version = inner.keyspace.clock.next();
+    let encoded = head.encode(attributes);
+    let Some(ticket) = inner.try_append(&encoded, bytes, Room::Ordinary)? else {
+        return Ok(None);
+    };
+    inner.maintenance.admission.admit_now(head.head_bytes() as u64 + head.bytes);
+    let info = head.info();
+    let change = Change { head, replaces: current.map(Replaced::from) };
+    let (resolver, pending) = pending_put();
+    inner.keyspace.pending_puts.push(AppendedPut { ticket, change, info, locks, resolver });
+    Ok(Some(pending))
 }

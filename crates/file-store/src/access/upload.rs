@@ -4,7 +4,7 @@ use haul_append_log::Room;
 use md5::{Digest, Md5};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::access::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
+use crate::access::put::check_precondition;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
@@ -14,10 +14,14 @@ use crate::index::uploads::list::{ListUploadsRequest, UploadListPage, list};
 use crate::index::uploads::{Upload, UploadName, new_id, parse, print};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
+use crate::needles::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::object::{
     Attributes, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo, Versioning,
 };
+use crate::object_lock::check::attributes_of_new;
+use crate::replication::confirmation::acknowledge;
 use crate::store::Store;
+use crate::versions::retain::retain_current;
 
 impl Store {
     /// Starts an upload and returns its ID. IDs sort in the order in which the uploads started.
@@ -39,15 +43,18 @@ impl Store {
             )
         })?;
         let inner = &*self.inner;
-        inner.acknowledge(inner.with_space(|| {
-            let _writer = inner.keyspace.enter(bucket)?;
-            let mut head = inner.head(Kind::UploadStarted, bucket, key);
-            head.version = inner.keyspace.clock.next();
-            let id = new_id(head.version, u64::from_le_bytes(random));
-            head.upload = id;
-            self.commit(vec![(head.into(), attributes)], Room::Ordinary)?;
-            Ok(print(id))
-        }))
+        acknowledge(
+            inner,
+            inner.with_space(|| {
+                let _writer = inner.keyspace.enter(bucket)?;
+                let mut head = Head::new(Kind::UploadStarted, bucket, key);
+                head.version = inner.keyspace.clock.next();
+                let id = new_id(head.version, u64::from_le_bytes(random));
+                head.upload = id;
+                self.commit(vec![(head.into(), attributes)], Room::Ordinary)?;
+                Ok(print(id))
+            }),
+        )
     }
 
     /// Returns a writer for a part. The content of a part always goes to a file.
@@ -79,7 +86,7 @@ impl Store {
         }
         check_attributes(attributes)?;
         let inner = &*self.inner;
-        let mut head = inner.head(Kind::Part, bucket, key);
+        let mut head = Head::new(Kind::Part, bucket, key);
         head.part = number;
         head.bytes = written.bytes();
         head.etag = written.etag();
@@ -89,7 +96,7 @@ impl Store {
         };
         head.files.extend(file.part());
         let put = || self.try_put_part(head.clone(), upload, &mut file, attributes);
-        inner.acknowledge(inner.with_space(put))
+        acknowledge(inner, inner.with_space(put))
     }
 
     fn try_put_part(
@@ -104,7 +111,7 @@ impl Store {
         let (bucket, key) = (bucket.as_str(), key.as_str());
         let _writer = inner.keyspace.enter(bucket)?;
         let _lock = inner.keyspace.keys.lock(bucket, key);
-        head.upload = inner.find_upload(&inner.keyspace.index.read(), bucket, key, upload)?.0;
+        head.upload = find_upload(&inner.keyspace.index.read(), bucket, key, upload)?.0;
         head.version = inner.keyspace.clock.next();
         let info = PartInfo {
             number: head.part,
@@ -146,7 +153,7 @@ impl Store {
         let inner = &*self.inner;
         let _lock = inner.keyspace.keys.lock(bucket, key);
         let index = inner.keyspace.index.read();
-        let (id, found) = inner.find_upload(&index, bucket, key, upload)?;
+        let (id, found) = find_upload(&index, bucket, key, upload)?;
         let (started, at) = (found.started, found.at);
         drop(index);
         let attributes = match at {
@@ -166,7 +173,7 @@ impl Store {
         let _lock = inner.keyspace.keys.lock(bucket, key);
         let entries: Vec<(u16, Entry)> = {
             let index = inner.keyspace.index.read();
-            let (_, upload) = inner.find_upload(&index, bucket, key, upload)?;
+            let (_, upload) = find_upload(&index, bucket, key, upload)?;
             upload.parts.iter().map(|(number, entry)| (*number, entry.clone())).collect()
         };
         let info = |(number, entry): (u16, Entry)| {
@@ -207,7 +214,7 @@ impl Store {
         }
         check_attributes(&attributes)?;
         let complete = || self.try_complete(bucket, key, upload, parts, &attributes, precondition);
-        self.inner.acknowledge(self.inner.with_space(complete))
+        acknowledge(&self.inner, self.inner.with_space(complete))
     }
 
     fn try_complete(
@@ -221,20 +228,20 @@ impl Store {
     ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
         let _writer = inner.keyspace.enter(bucket)?;
-        let attributes = &*inner.attributes_of_new(bucket, attributes)?;
+        let attributes = &*attributes_of_new(inner, bucket, attributes)?;
         let _lock = inner.keyspace.keys.lock(bucket, key);
         let current = inner.find(bucket, key)?;
-        inner.test(bucket, key, current.as_ref(), precondition)?;
-        let mut head = inner.head(Kind::Object, bucket, key);
-        let mut end = inner.head(Kind::UploadEnded, bucket, key);
+        check_precondition(inner, bucket, key, current.as_ref(), precondition)?;
+        let mut head = Head::new(Kind::Object, bucket, key);
+        let mut end = Head::new(Kind::UploadEnded, bucket, key);
         {
             let index = inner.keyspace.index.read();
-            let (id, upload) = inner.find_upload(&index, bucket, key, upload)?;
+            let (id, upload) = find_upload(&index, bucket, key, upload)?;
             end.upload = id;
             assemble(&mut head, upload, parts)?;
         }
-        let versioning = inner.versioning(bucket)?;
-        let ends = inner.retain_current(bucket, key, current.as_ref(), versioning)?;
+        let versioning = inner.keyspace.versioning(bucket)?;
+        let ends = retain_current(inner, bucket, key, current.as_ref(), versioning)?;
         head.version = inner.keyspace.clock.next();
         end.version = inner.keyspace.clock.next();
         head.is_versioned = versioning == Versioning::Enabled;
@@ -256,15 +263,15 @@ impl Store {
     /// # Durability
     /// The abortion survives a power cut when this returns.
     pub fn abort_upload(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {
-        self.inner.acknowledge(self.inner.with_space(|| self.try_abort(bucket, key, upload)))
+        acknowledge(&self.inner, self.inner.with_space(|| self.try_abort(bucket, key, upload)))
     }
 
     fn try_abort(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {
         let inner = &*self.inner;
         let _writer = inner.keyspace.enter(bucket)?;
         let _lock = inner.keyspace.keys.lock(bucket, key);
-        let mut end = inner.head(Kind::UploadEnded, bucket, key);
-        end.upload = inner.find_any_upload(&inner.keyspace.index.read(), bucket, key, upload)?.0;
+        let mut end = Head::new(Kind::UploadEnded, bucket, key);
+        end.upload = find_any_upload(&inner.keyspace.index.read(), bucket, key, upload)?.0;
         end.version = inner.keyspace.clock.next();
         self.commit(vec![(end.into(), &Attributes::new())], Room::Reserve)
     }
@@ -280,34 +287,30 @@ impl Store {
     }
 }
 
-impl Inner {
-    fn find_upload<'a>(
-        &self,
-        index: &'a Index,
-        bucket: &str,
-        key: &str,
-        upload: &str,
-    ) -> Result<(u128, &'a Upload)> {
-        let (id, found) = self.find_any_upload(index, bucket, key, upload)?;
-        match index.hidden.behind_upload(found.started) {
-            Some(range) => Err(range.error()),
-            None => Ok((id, found)),
-        }
+fn find_upload<'a>(
+    index: &'a Index,
+    bucket: &str,
+    key: &str,
+    upload: &str,
+) -> Result<(u128, &'a Upload)> {
+    let (id, found) = find_any_upload(index, bucket, key, upload)?;
+    match index.hidden.behind_upload(found.started) {
+        Some(range) => Err(range.error()),
+        None => Ok((id, found)),
     }
+}
 
-    /// Finds an upload that can be aborted, even if damage may hide its parts or its end.
-    fn find_any_upload<'a>(
-        &self,
-        index: &'a Index,
-        bucket: &str,
-        key: &str,
-        upload: &str,
-    ) -> Result<(u128, &'a Upload)> {
-        let missing = || Error::NoSuchUpload { id: upload.to_owned() };
-        parse(upload)
-            .and_then(|id| Some((id, index.uploads.get(&UploadName::new(bucket, key, id))?)))
-            .ok_or_else(|| index.doubt_all().unwrap_or_else(missing))
-    }
+/// Finds an upload that can be aborted, even if damage may hide its parts or its end.
+fn find_any_upload<'a>(
+    index: &'a Index,
+    bucket: &str,
+    key: &str,
+    upload: &str,
+) -> Result<(u128, &'a Upload)> {
+    let missing = || Error::NoSuchUpload { id: upload.to_owned() };
+    parse(upload)
+        .and_then(|id| Some((id, index.uploads.get(&UploadName::new(bucket, key, id))?)))
+        .ok_or_else(|| index.doubt_all().unwrap_or_else(missing))
 }
 
 /// Sets the object's head: the parts' files in order, their total length, the MD5 of the parts'

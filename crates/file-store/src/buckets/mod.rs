@@ -1,20 +1,23 @@
 //! Buckets: their creation and deletion, and their settings, which are in their needles.
 
-mod needle;
-mod settings;
+pub(crate) mod needle;
+pub(crate) mod settings;
 
 use std::sync::Arc;
 
 use haul_append_log::Room;
 
+use crate::buckets::needle::change_bucket_attributes;
+use crate::buckets::settings::bucket_settings;
 use crate::buckets::settings::without_rules;
 use crate::error::{Error, Result};
-use crate::format::Kind;
+use crate::format::{Head, Kind};
 use crate::index::entry::Change;
 use crate::index::uploads::in_bucket;
 use crate::index::version_names::{locked_bucket, suspended_bucket, versions_bucket};
 use crate::keys::check_bucket;
 use crate::object::{Attributes, BucketInfo};
+use crate::replication::confirmation::acknowledge;
 use crate::settings::cache::BucketSettings;
 use crate::settings::check::check_setting;
 use crate::store::Store;
@@ -41,7 +44,7 @@ impl Store {
     pub fn create_bucket_with(&self, bucket: &str, settings: &Attributes) -> Result<()> {
         check_bucket(bucket)?;
         settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
-        self.inner.acknowledge(self.inner.with_space(|| self.try_create_bucket(bucket, settings)))
+        acknowledge(&self.inner, self.inner.with_space(|| self.try_create_bucket(bucket, settings)))
     }
 
     fn try_create_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
@@ -52,7 +55,7 @@ impl Store {
         }
         // Registers a writer: the index does not know this needle until it is applied.
         let _writer = self.inner.keyspace.writers.enter();
-        let mut head = self.inner.head(Kind::BucketCreated, bucket, "");
+        let mut head = Head::new(Kind::BucketCreated, bucket, "");
         head.version = self.inner.keyspace.clock.next();
         let at = self.inner.append(&head.encode(settings), &[], Room::Ordinary)?.wait()?;
         self.apply(vec![head.into()], at);
@@ -69,7 +72,7 @@ impl Store {
     /// # Durability
     /// The deletion survives a power cut when this returns.
     pub fn delete_bucket(&self, bucket: &str) -> Result<()> {
-        self.inner.acknowledge(self.inner.with_space(|| self.try_delete_bucket(bucket)))
+        acknowledge(&self.inner, self.inner.with_space(|| self.try_delete_bucket(bucket)))
     }
 
     fn try_delete_bucket(&self, bucket: &str) -> Result<()> {
@@ -99,7 +102,7 @@ impl Store {
         let names = std::iter::once(bucket).chain(internal.iter().map(String::as_str));
         let _writer = self.inner.keyspace.writers.enter();
         let change = |bucket| {
-            let mut head = self.inner.head(Kind::BucketDeleted, bucket, "");
+            let mut head = Head::new(Kind::BucketDeleted, bucket, "");
             head.version = self.inner.keyspace.clock.next();
             Change::from(head)
         };
@@ -147,7 +150,7 @@ impl Store {
     /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the settings are, or may be, in
     /// a damaged place.
     pub fn bucket_settings(&self, bucket: &str) -> Result<Arc<BucketSettings>> {
-        self.inner.settings(bucket)
+        bucket_settings(&self.inner, bucket)
     }
 
     /// Sets or removes a bucket setting.
@@ -168,10 +171,10 @@ impl Store {
                 Some(value) => attributes.set(name, value),
                 None => drop(attributes.remove(name)),
             };
-            self.inner.change_bucket_attributes(bucket, change, |attributes| {
+            change_bucket_attributes(&self.inner, bucket, change, |attributes| {
                 self.inner.keyspace.settings.insert(bucket, without_rules(&attributes));
             })
         };
-        self.inner.acknowledge(self.inner.with_space(set))
+        acknowledge(&self.inner, self.inner.with_space(set))
     }
 }

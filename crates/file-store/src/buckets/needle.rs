@@ -4,65 +4,63 @@ use haul_append_log::{Position, Room};
 
 use crate::clock::Version;
 use crate::error::{Error, Result};
-use crate::format::Kind;
+use crate::format::{Head, Kind};
 use crate::inner::Inner;
 use crate::object::Attributes;
 
-impl Inner {
-    /// Reads a bucket's attributes. The caller holds the bucket's lock, which prevents compaction
-    /// and other threads from replacing the needle.
-    pub(crate) fn bucket_attributes(&self, bucket: &str) -> Result<Attributes> {
-        let (created, at) = self.bucket_needle(bucket)?;
-        // Damage may have lost the bucket's needle; its attributes are then unknown.
-        let Some(at) = at else { return Ok(Attributes::new()) };
-        let mut head = self.head(Kind::BucketCreated, bucket, "");
-        head.version = created;
-        // A needle without attributes needs no read.
-        if head.head_bytes() == at.payload_bytes as usize {
-            return Ok(Attributes::new());
-        }
-        self.read_attributes(at)
+/// Reads a bucket's attributes. The caller holds the bucket's lock, which prevents compaction and
+/// other threads from replacing the needle.
+pub(crate) fn bucket_attributes(inner: &Inner, bucket: &str) -> Result<Attributes> {
+    let (created, at) = bucket_needle(inner, bucket)?;
+    // Damage may have lost the bucket's needle; its attributes are then unknown.
+    let Some(at) = at else { return Ok(Attributes::new()) };
+    let mut head = Head::new(Kind::BucketCreated, bucket, "");
+    head.version = created;
+    // A needle without attributes needs no read.
+    if head.head_bytes() == at.payload_bytes as usize {
+        return Ok(Attributes::new());
     }
+    inner.read_attributes(at)
+}
 
-    /// Returns the version and the position of a bucket's needle.
-    fn bucket_needle(&self, bucket: &str) -> Result<(Version, Option<Position>)> {
-        let index = self.keyspace.index.read();
-        index.check_bucket(bucket)?;
-        if let Some(error) = index.doubt_bucket(bucket) {
-            return Err(error);
-        }
-        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
-        index.buckets.get(bucket).map(|found| (found.created, found.at)).ok_or_else(missing)
+/// Returns the version and the position of a bucket's needle.
+fn bucket_needle(inner: &Inner, bucket: &str) -> Result<(Version, Option<Position>)> {
+    let index = inner.keyspace.index.read();
+    index.check_bucket(bucket)?;
+    if let Some(error) = index.doubt_bucket(bucket) {
+        return Err(error);
     }
+    let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
+    index.buckets.get(bucket).map(|found| (found.created, found.at)).ok_or_else(missing)
+}
 
-    /// Writes a bucket's needle again, with attributes that `change` changes. Calls `applied` with
-    /// them before it returns.
-    ///
-    /// 1. Locks out writers, and sweeps between two batches, and locks the bucket.
-    /// 2. Appends the needle with the version of the bucket's creation, so that the creation time
-    ///    stays. After a crash the log may or may not have it: the bucket's last needle in the log
-    ///    counts.
-    /// 3. Once the needle is durable, it replaces the earlier one in the index, and its attributes
-    ///    apply.
-    pub(crate) fn change_bucket_attributes(
-        &self,
-        bucket: &str,
-        change: impl FnOnce(&mut Attributes),
-        applied: impl FnOnce(Attributes),
-    ) -> Result<()> {
-        let _exclusive = self.keyspace.gate.write();
-        let _locked = self.keyspace.keys.lock(bucket, "");
-        let mut attributes = self.bucket_attributes(bucket)?;
-        change(&mut attributes);
-        let (created, _) = self.bucket_needle(bucket)?;
-        let _writer = self.keyspace.writers.enter();
-        let mut head = self.head(Kind::BucketCreated, bucket, "");
-        // Damage may have lost the bucket's needle; its version is then unknown.
-        let is_known = created != Version::default();
-        head.version = if is_known { created } else { self.keyspace.clock.next() };
-        let at = self.append(&head.encode(&attributes), &[], Room::Ordinary)?.wait()?;
-        self.apply(vec![head.into()], at);
-        applied(attributes);
-        Ok(())
-    }
+/// Writes a bucket's needle again, with attributes that `change` changes. Calls `applied` with them
+/// before it returns.
+///
+/// 1. Locks out writers, and sweeps between two batches, and locks the bucket.
+/// 2. Appends the needle with the version of the bucket's creation, so that the creation time
+///    stays. After a crash the log may or may not have it: the bucket's last needle in the log
+///    counts.
+/// 3. Once the needle is durable, it replaces the earlier one in the index, and its attributes
+///    apply.
+pub(crate) fn change_bucket_attributes(
+    inner: &Inner,
+    bucket: &str,
+    change: impl FnOnce(&mut Attributes),
+    applied: impl FnOnce(Attributes),
+) -> Result<()> {
+    let _exclusive = inner.keyspace.gate.write();
+    let _locked = inner.keyspace.keys.lock(bucket, "");
+    let mut attributes = bucket_attributes(inner, bucket)?;
+    change(&mut attributes);
+    let (created, _) = bucket_needle(inner, bucket)?;
+    let _writer = inner.keyspace.writers.enter();
+    let mut head = Head::new(Kind::BucketCreated, bucket, "");
+    // Damage may have lost the bucket's needle; its version is then unknown.
+    let is_known = created != Version::default();
+    head.version = if is_known { created } else { inner.keyspace.clock.next() };
+    let at = inner.append(&head.encode(&attributes), &[], Room::Ordinary)?.wait()?;
+    inner.apply(vec![head.into()], at);
+    applied(attributes);
+    Ok(())
 }

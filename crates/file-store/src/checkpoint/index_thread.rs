@@ -7,10 +7,11 @@ use std::time::Instant;
 use haul_sync::now;
 use haul_sync::thread::JoinHandle;
 
+use crate::checkpoint::write::{checkpoint_at_close, checkpoint_if_due};
 use crate::error::Result;
 use crate::inner::Inner;
-use crate::recovery::recover::begun_volumes;
 use crate::troubles::Work;
+use crate::volumes::begun_volumes;
 use crate::worker::{Worker, spawn};
 
 /// The number of writes after which the indexes are synced.
@@ -41,9 +42,9 @@ impl Worker for IndexThread {
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
-        inner.checkpoint_at_close();
+        checkpoint_at_close(&inner);
         // An error is harmless: without the mark, opening the store detects less damage.
-        drop(inner.close_index());
+        drop(inner.volumes.close_index());
     }
 }
 
@@ -66,42 +67,17 @@ fn run(inner: &Inner) {
         };
         let woken = inner.volumes.indexes.wait(wait, unsynced_since.is_some());
         if woken.has_new_volume {
-            inner.maintenance.troubles.note(Work::Indexing, &inner.list_new_volumes());
+            inner.maintenance.troubles.note(Work::Indexing, &inner.volumes.list_new_volumes());
         }
         if woken.is_stopping {
             return;
         }
         inner.volumes.indexes.write(&begun_volumes(&inner.volumes.log));
-        inner.checkpoint_if_due();
+        checkpoint_if_due(inner);
         let since = *unsynced_since.get_or_insert_with(now);
         if now() - since >= sync_every {
             inner.maintenance.troubles.note(Work::Indexing, &inner.volumes.indexes.sync());
             unsynced_since = None;
-        }
-    }
-}
-
-impl Inner {
-    /// Adds to the manifest the volumes that it does not list yet.
-    pub(crate) fn list_new_volumes(&self) -> Result<()> {
-        match &self.volumes.manifest {
-            Some(manifest) => manifest.add(&begun_volumes(&self.volumes.log)),
-            None => Ok(()),
-        }
-    }
-
-    /// Marks the newest volume's end, unless the log has failed: opening then determines the end.
-    fn close_index(&self) -> Result<()> {
-        if self.volumes.log.is_latched() {
-            return Ok(());
-        }
-        let volumes = begun_volumes(&self.volumes.log);
-        drop(self.list_new_volumes());
-        self.volumes.indexes.write(&volumes);
-        let end = self.volumes.log.synced();
-        match volumes.iter().find(|volume| volume.number == end.segment()) {
-            Some(volume) => self.volumes.indexes.close(*volume, end.offset()),
-            None => self.volumes.indexes.sync(),
         }
     }
 }

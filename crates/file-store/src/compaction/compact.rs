@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haul_append_log::Lsn;
 use haul_sync::now;
 
+use crate::checkpoint::write::checkpoint;
 use crate::compaction::mover::{Mover, Pace};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -49,247 +50,239 @@ enum VolumeFilter<'a> {
     Listed(&'a BTreeSet<u32>),
 }
 
-impl Inner {
-    /// Compacts every volume with enough dead bytes, each at most once. Where space is short, any
-    /// volume with dead bytes has enough. Calls `report` after each volume.
-    pub(crate) fn compact_all(
-        &self,
-        stop: &AtomicBool,
-        report: &mut dyn FnMut(&CompactionReport),
-    ) -> Result<CompactionReport> {
-        let mut done = CompactionReport::default();
-        if self.keyspace.index_files.applied() > Lsn::default() {
-            // Tombstones that the checkpoint contains are no longer needed. If there is no space
-            // for a new checkpoint, they are moved.
-            drop(self.checkpoint());
-        }
-        self.end_volume()?;
-        let mut upkeep = self.maintenance.upkeep.lock();
-        upkeep.stuck.clear();
-        let mut left: BTreeSet<u32> =
-            self.sealed_volumes().iter().map(|volume| volume.number).collect();
-        drop(upkeep);
-        loop {
-            // Another compaction may run between two volumes.
-            let mut upkeep = self.maintenance.upkeep.lock();
-            let line = match self.measure_space()? {
-                marks if self.maintenance.admission.free_bytes() < marks.slow => 0,
-                marks => {
-                    marks.line(self.maintenance.admission.free_bytes()).min(REQUESTED_DEAD_SHARE)
-                }
-            };
-            let chosen = self.choose_volume(line, &mut upkeep, VolumeFilter::Listed(&left))?;
-            let Some((volume, ends_needed_from)) = chosen else {
-                done.bytes_left = self.keyspace.index.read().volumes.dead_bytes();
-                return Ok(done);
-            };
-            left.remove(&volume.number);
-            self.compact_volume(
-                &volume,
-                ends_needed_from,
-                Pace::Requested,
-                &mut upkeep,
-                stop,
-                &mut done,
-            )?;
-            report(&done);
-            if stop.load(Ordering::Relaxed) {
-                return Ok(done);
-            }
-        }
+/// Compacts every volume with enough dead bytes, each at most once. Where space is short, any
+/// volume with dead bytes has enough. Calls `report` after each volume.
+pub(crate) fn compact_all(
+    inner: &Inner,
+    stop: &AtomicBool,
+    report: &mut dyn FnMut(&CompactionReport),
+) -> Result<CompactionReport> {
+    let mut done = CompactionReport::default();
+    if inner.keyspace.index_files.applied() > Lsn::default() {
+        // Tombstones that the checkpoint contains are no longer needed. If there is no space for a
+        // new checkpoint, they are moved.
+        drop(checkpoint(inner));
     }
-
-    /// Ends the volume being written, if enough of it is dead, so that it can be compacted. Without
-    /// space for the next one, it stays.
-    fn end_volume(&self) -> Result<()> {
-        let Some(current) = self.volumes.log.segments().pop() else { return Ok(()) };
-        let found = self.keyspace.index.read().volumes.get(current.number);
-        let used_bytes = found.dead_bytes + found.live_bytes + found.ending_bytes;
-        let is_worthwhile = found.dead_bytes >= END_DEAD_BYTES_MIN
-            && found.dead_bytes * 1000 >= REQUESTED_DEAD_SHARE * used_bytes;
-        if !is_worthwhile {
-            return Ok(());
-        }
-        match self.volumes.log.end_segment().map_err(Error::from) {
-            Ok(_) | Err(Error::Full { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Compacts the next volume with enough dead bytes for the current free space; `false` if there
-    /// is none.
-    pub(crate) fn compact_next(&self, stop: &AtomicBool) -> Result<bool> {
-        let mut upkeep = self.maintenance.upkeep.lock();
-        let marks = self.measure_space()?;
-        let free_bytes = self.maintenance.admission.free_bytes();
-        let filter =
-            if free_bytes >= marks.relaxed { VolumeFilter::Cold } else { VolumeFilter::All };
-        let chosen = self.choose_volume(marks.line(free_bytes), &mut upkeep, filter)?;
-        let Some((volume, ends_needed_from)) = chosen else { return Ok(false) };
-        self.maintenance.admission.found();
-        let mut done = CompactionReport::default();
-        let mut compact = |upkeep: &mut Upkeep| {
-            let pace = Pace::Background;
-            self.compact_volume(&volume, ends_needed_from, pace, upkeep, stop, &mut done)
+    end_volume(inner)?;
+    let mut upkeep = inner.maintenance.upkeep.lock();
+    upkeep.stuck.clear();
+    let mut left: BTreeSet<u32> =
+        inner.sealed_volumes().iter().map(|volume| volume.number).collect();
+    drop(upkeep);
+    loop {
+        // Another compaction may run between two volumes.
+        let mut upkeep = inner.maintenance.upkeep.lock();
+        let line = match inner.measure_space()? {
+            marks if inner.maintenance.admission.free_bytes() < marks.slow => 0,
+            marks => marks.line(inner.maintenance.admission.free_bytes()).min(REQUESTED_DEAD_SHARE),
         };
-        match compact(&mut upkeep) {
-            Err(Error::Full { .. }) if self.release_indexes(&mut upkeep)? > 0 => {
-                compact(&mut upkeep)?
-            }
-            outcome => outcome?,
-        }
-        Ok(!stop.load(Ordering::Relaxed))
-    }
-
-    /// Chooses the volume to compact. Also returns the position from which tombstones and similar
-    /// needles must be moved, see [`Self::ends_needed_from`].
-    fn choose_volume(
-        &self,
-        dead_share_min: u64,
-        upkeep: &mut Upkeep,
-        filter: VolumeFilter<'_>,
-    ) -> Result<Option<(Candidate, Lsn)>> {
-        if upkeep.removal_failed {
-            return Err(Error::Stopped { what: "a volume could not be removed" });
-        }
-        let volumes = self.sealed_volumes();
-        let oldest = self.volumes.oldest()?;
-        let short_space = self.short_space()?;
-        let index = self.keyspace.index.read();
-        // A moved needle becomes newer than all needles before it. That is correct only for needles
-        // after all places where damage hides keys.
-        let hidden_end = index.hidden.end().map_or(0, |end| end.segment());
-        let longest_record = 2 * self.options.big_object_bytes;
-        let is_candidate = |number: u32| {
-            number > hidden_end
-                && !upkeep.damaged.contains(&number)
-                && match filter {
-                    VolumeFilter::Listed(listed) => listed.contains(&number),
-                    VolumeFilter::All | VolumeFilter::Cold => !upkeep.stuck.contains(&number),
-                }
+        let chosen = choose_volume(inner, line, &mut upkeep, VolumeFilter::Listed(&left))?;
+        let Some((volume, ends_needed_from)) = chosen else {
+            done.bytes_left = inner.keyspace.index.read().volumes.dead_bytes();
+            return Ok(done);
         };
-        let candidates =
-            volumes.iter().filter(|volume| is_candidate(volume.number)).map(|volume| {
-                let found = index.volumes.get(volume.number);
-                let needed_from = self.ends_needed_from(volume.number, oldest);
-                let (ended, needed) = match volume.number < needed_from.segment() {
-                    true => (found.ending_bytes, 0),
-                    false => (0, found.ending_bytes),
-                };
-                let dead_bytes = found.dead_bytes + ended;
-                let move_bytes = found.live_bytes + needed;
-                let bytes = u64::from(volume.bytes);
-                let unused = unused_bytes(bytes, dead_bytes + move_bytes, longest_record);
-                let dead_bytes = dead_bytes + unused;
-                let candidate = Candidate { number: volume.number, bytes, dead_bytes, move_bytes };
-                (candidate, volume.is_local)
-            });
-        let is_worthwhile = |(candidate, is_local): (Candidate, bool)| {
-            (is_local || candidate.dead_share() >= REMOTE_DEAD_SHARE).then_some(candidate)
-        };
-        let mut candidates: Vec<Candidate> = candidates.filter_map(is_worthwhile).collect();
-        drop(index);
-        short_space.retain(&mut candidates);
-        if matches!(filter, VolumeFilter::Cold) {
-            upkeep.hot.remove_from(&mut candidates, dead_share_min, now());
-        }
-        let whole_bytes = short_space.whole_bytes;
-        let chosen = choose(candidates.into_iter(), whole_bytes, dead_share_min);
-        Ok(chosen.map(|volume| (volume, self.ends_needed_from(volume.number, oldest))))
-    }
-
-    /// Returns the position from which a volume's tombstones (and other needles that end something)
-    /// are needed.
-    ///
-    /// The older needles that they end are in older volumes, so the oldest volume does not need
-    /// them. But the checkpoint, too, contains objects that were ended after it.
-    fn ends_needed_from(&self, volume: u32, oldest: Option<u32>) -> Lsn {
-        match self.keyspace.index_files.applied() {
-            _ if oldest != Some(volume) => Lsn::default(),
-            // Without a checkpoint, opening replays the whole log.
-            Lsn(0) => Lsn(u64::MAX),
-            applied => applied,
-        }
-    }
-
-    /// Moves a volume's live needles, removes the volume, and adds both to `done`.
-    ///
-    /// A volume without live needles is not read: the index knows all its needles.
-    ///
-    /// 1. Live needles, and tombstones that may still be needed, are appended to the log with their
-    ///    versions, under the locks of their keys. After a crash both copies exist and are equal.
-    /// 2. Once they are durable, the index gets their new positions.
-    /// 3. The volume has no live needles: it is removed from the manifest, then its index is
-    ///    removed, then the volume. A crash in between leaves a volume without an index, which is
-    ///    listed and read again. So a volume that is listed or has an index, but does not exist,
-    ///    was lost.
-    /// 4. The volume's file becomes a spare file of the log, first for compaction's reserve.
-    fn compact_volume(
-        &self,
-        volume: &Candidate,
-        ends_needed_from: Lsn,
-        pace: Pace,
-        upkeep: &mut Upkeep,
-        stop: &AtomicBool,
-        done: &mut CompactionReport,
-    ) -> Result<()> {
-        let number = volume.number;
-        debug_assert!(!upkeep.damaged.contains(&number), "a damaged volume may be recovered");
-        debug_assert!(
-            self.volumes.log.segments().last().is_none_or(|current| current.number > number),
-            "the volume being written is not compacted"
-        );
-        self.maintenance.admission.begin_volume(*volume);
-        if volume.move_bytes > 0 {
-            let mut mover = Mover::new(self, ends_needed_from, pace);
-            let mut outcome = Ok(());
-            let scanned = self.volumes.log.scan(number, &mut |at, record| {
-                if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
-                    outcome = mover.take(at, record);
-                }
-            });
-            let settled = mover.settle();
-            done.bytes_moved += mover.bytes;
-            outcome?;
-            settled?;
-            if !mover.is_whole || !matches!(&scanned, Ok(damage) if damage.is_empty()) {
-                upkeep.damaged.insert(number);
-                scanned?;
-                return Ok(());
-            }
-        }
+        left.remove(&volume.number);
+        compact_volume(
+            inner,
+            &volume,
+            ends_needed_from,
+            Pace::Requested,
+            &mut upkeep,
+            stop,
+            &mut done,
+        )?;
+        report(&done);
         if stop.load(Ordering::Relaxed) {
-            return Ok(());
+            return Ok(done);
         }
-        if self.keyspace.index.read().volumes.get(number).live_needles > 0 {
-            upkeep.stuck.insert(number);
-            return Ok(());
-        }
-        let removed =
-            self.remove_index(number).and_then(|()| Ok(self.volumes.log.remove_segment(number)?));
-        upkeep.indexed.remove(&number);
-        if let Err(error) = removed {
-            upkeep.removal_failed = true;
-            return Err(error);
-        }
-        self.keyspace.index.write().remove_volume(number);
-        done.volumes_removed += 1;
-        done.bytes_freed += volume.bytes;
-        Counters::count(&self.counters.local().volumes_compacted);
-        self.maintenance.admission.freed();
-        self.measure_space()?;
-        Ok(())
     }
+}
 
-    /// Removes a volume from the manifest, and its index from the disk, durably.
-    fn remove_index(&self, volume: u32) -> Result<()> {
-        if let Some(manifest) = &self.volumes.manifest {
-            manifest.remove(volume, self.keyspace.index_files.applied())?;
+/// Ends the volume being written, if enough of it is dead, so that it can be compacted. Without
+/// space for the next one, it stays.
+fn end_volume(inner: &Inner) -> Result<()> {
+    let Some(current) = inner.volumes.log.segments().pop() else { return Ok(()) };
+    let found = inner.keyspace.index.read().volumes.get(current.number);
+    let used_bytes = found.dead_bytes + found.live_bytes + found.ending_bytes;
+    let is_worthwhile = found.dead_bytes >= END_DEAD_BYTES_MIN
+        && found.dead_bytes * 1000 >= REQUESTED_DEAD_SHARE * used_bytes;
+    if !is_worthwhile {
+        return Ok(());
+    }
+    match inner.volumes.log.end_segment().map_err(Error::from) {
+        Ok(_) | Err(Error::Full { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Compacts the next volume with enough dead bytes for the current free space; `false` if there is
+/// none.
+pub(crate) fn compact_next(inner: &Inner, stop: &AtomicBool) -> Result<bool> {
+    let mut upkeep = inner.maintenance.upkeep.lock();
+    let marks = inner.measure_space()?;
+    let free_bytes = inner.maintenance.admission.free_bytes();
+    let filter = if free_bytes >= marks.relaxed { VolumeFilter::Cold } else { VolumeFilter::All };
+    let chosen = choose_volume(inner, marks.line(free_bytes), &mut upkeep, filter)?;
+    let Some((volume, ends_needed_from)) = chosen else { return Ok(false) };
+    inner.maintenance.admission.found();
+    let mut done = CompactionReport::default();
+    let mut compact = |upkeep: &mut Upkeep| {
+        let pace = Pace::Background;
+        compact_volume(inner, &volume, ends_needed_from, pace, upkeep, stop, &mut done)
+    };
+    match compact(&mut upkeep) {
+        Err(Error::Full { .. }) if inner.release_indexes(&mut upkeep)? > 0 => compact(&mut upkeep)?,
+        outcome => outcome?,
+    }
+    Ok(!stop.load(Ordering::Relaxed))
+}
+
+/// Chooses the volume to compact. Also returns the position from which tombstones and similar
+/// needles must be moved, see [`ends_needed_from`].
+fn choose_volume(
+    inner: &Inner,
+    dead_share_min: u64,
+    upkeep: &mut Upkeep,
+    filter: VolumeFilter<'_>,
+) -> Result<Option<(Candidate, Lsn)>> {
+    if upkeep.removal_failed {
+        return Err(Error::Stopped { what: "a volume could not be removed" });
+    }
+    let volumes = inner.sealed_volumes();
+    let oldest = inner.volumes.oldest()?;
+    let short_space = inner.short_space()?;
+    let index = inner.keyspace.index.read();
+    // A moved needle becomes newer than all needles before it. That is correct only for needles
+    // after all places where damage hides keys.
+    let hidden_end = index.hidden.end().map_or(0, |end| end.segment());
+    let longest_record = 2 * inner.options.big_object_bytes;
+    let is_candidate = |number: u32| {
+        number > hidden_end
+            && !upkeep.damaged.contains(&number)
+            && match filter {
+                VolumeFilter::Listed(listed) => listed.contains(&number),
+                VolumeFilter::All | VolumeFilter::Cold => !upkeep.stuck.contains(&number),
+            }
+    };
+    let candidates = volumes.iter().filter(|volume| is_candidate(volume.number)).map(|volume| {
+        let found = index.volumes.get(volume.number);
+        let needed_from = ends_needed_from(inner, volume.number, oldest);
+        let (ended, needed) = match volume.number < needed_from.segment() {
+            true => (found.ending_bytes, 0),
+            false => (0, found.ending_bytes),
+        };
+        let dead_bytes = found.dead_bytes + ended;
+        let move_bytes = found.live_bytes + needed;
+        let bytes = u64::from(volume.bytes);
+        let unused = unused_bytes(bytes, dead_bytes + move_bytes, longest_record);
+        let dead_bytes = dead_bytes + unused;
+        let candidate = Candidate { number: volume.number, bytes, dead_bytes, move_bytes };
+        (candidate, volume.is_local)
+    });
+    let is_worthwhile = |(candidate, is_local): (Candidate, bool)| {
+        (is_local || candidate.dead_share() >= REMOTE_DEAD_SHARE).then_some(candidate)
+    };
+    let mut candidates: Vec<Candidate> = candidates.filter_map(is_worthwhile).collect();
+    drop(index);
+    short_space.retain(&mut candidates);
+    if matches!(filter, VolumeFilter::Cold) {
+        upkeep.hot.remove_from(&mut candidates, dead_share_min, now());
+    }
+    let whole_bytes = short_space.whole_bytes;
+    let chosen = choose(candidates.into_iter(), whole_bytes, dead_share_min);
+    Ok(chosen.map(|volume| (volume, ends_needed_from(inner, volume.number, oldest))))
+}
+
+/// Returns the position from which a volume's tombstones (and other needles that end something) are
+/// needed.
+///
+/// The older needles that they end are in older volumes, so the oldest volume does not need them.
+/// But the checkpoint, too, contains objects that were ended after it.
+fn ends_needed_from(inner: &Inner, volume: u32, oldest: Option<u32>) -> Lsn {
+    match inner.keyspace.index_files.applied() {
+        _ if oldest != Some(volume) => Lsn::default(),
+        // Without a checkpoint, opening replays the whole log.
+        Lsn(0) => Lsn(u64::MAX),
+        applied => applied,
+    }
+}
+
+/// Moves a volume's live needles, removes the volume, and adds both to `done`.
+///
+/// A volume without live needles is not read: the index knows all its needles.
+///
+/// 1. Live needles, and tombstones that may still be needed, are appended to the log with their
+///    versions, under the locks of their keys. After a crash both copies exist and are equal.
+/// 2. Once they are durable, the index gets their new positions.
+/// 3. The volume has no live needles: it is removed from the manifest, then its index is removed,
+///    then the volume. A crash in between leaves a volume without an index, which is listed and
+///    read again. So a volume that is listed or has an index, but does not exist, was lost.
+/// 4. The volume's file becomes a spare file of the log, first for compaction's reserve.
+fn compact_volume(
+    inner: &Inner,
+    volume: &Candidate,
+    ends_needed_from: Lsn,
+    pace: Pace,
+    upkeep: &mut Upkeep,
+    stop: &AtomicBool,
+    done: &mut CompactionReport,
+) -> Result<()> {
+    let number = volume.number;
+    debug_assert!(!upkeep.damaged.contains(&number), "a damaged volume may be recovered");
+    debug_assert!(
+        inner.volumes.log.segments().last().is_none_or(|current| current.number > number),
+        "the volume being written is not compacted"
+    );
+    inner.maintenance.admission.begin_volume(*volume);
+    if volume.move_bytes > 0 {
+        let mut mover = Mover::new(inner, ends_needed_from, pace);
+        let mut outcome = Ok(());
+        let scanned = inner.volumes.log.scan(number, &mut |at, record| {
+            if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
+                outcome = mover.take(at, record);
+            }
+        });
+        let settled = mover.settle();
+        done.bytes_moved += mover.bytes;
+        outcome?;
+        settled?;
+        if !mover.is_whole || !matches!(&scanned, Ok(damage) if damage.is_empty()) {
+            upkeep.damaged.insert(number);
+            scanned?;
+            return Ok(());
         }
-        self.volumes.indexes.forget(volume);
-        match self.volumes.disk.remove(&names::index(volume)) {
-            Err(error) if error.is_not_found() => Ok(()),
-            removed => Ok(removed.and_then(|()| self.volumes.disk.sync_dir(""))?),
-        }
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    if inner.keyspace.index.read().volumes.get(number).live_needles > 0 {
+        upkeep.stuck.insert(number);
+        return Ok(());
+    }
+    let removed =
+        remove_index(inner, number).and_then(|()| Ok(inner.volumes.log.remove_segment(number)?));
+    upkeep.indexed.remove(&number);
+    if let Err(error) = removed {
+        upkeep.removal_failed = true;
+        return Err(error);
+    }
+    inner.keyspace.index.write().remove_volume(number);
+    done.volumes_removed += 1;
+    done.bytes_freed += volume.bytes;
+    Counters::count(&inner.counters.local().volumes_compacted);
+    inner.maintenance.admission.freed();
+    inner.measure_space()?;
+    Ok(())
+}
+
+/// Removes a volume from the manifest, and its index from the disk, durably.
+fn remove_index(inner: &Inner, volume: u32) -> Result<()> {
+    if let Some(manifest) = &inner.volumes.manifest {
+        manifest.remove(volume, inner.keyspace.index_files.applied())?;
+    }
+    inner.volumes.indexes.forget(volume);
+    match inner.volumes.disk.remove(&names::index(volume)) {
+        Err(error) if error.is_not_found() => Ok(()),
+        removed => Ok(removed.and_then(|()| inner.volumes.disk.sync_dir(""))?),
     }
 }

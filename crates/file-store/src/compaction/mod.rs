@@ -3,6 +3,5 @@
 pub(crate) mod compact;
 pub(crate) mod mover;
 mod requests;
-pub(crate) mod space;
 pub(crate) mod thread;
 pub(crate) mod volume_map;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use haul_append_log::{Lsn, Position, Room, Ticket};
 use haul_sync::{RwLockReadGuard, elapsed, now};
 
+use crate::checkpoint::write::is_checkpoint_due;
 use crate::error::Result;
 use crate::format::{Head, Kind, needles};
 use crate::index::entry::{Change, Replaced};
@@ -173,7 +174,7 @@ impl<'a> Mover<'a> {
         }
         drop(locks);
         self.gate = None;
-        if self.inner.is_checkpoint_due(&self.inner.keyspace.index.read()) {
+        if is_checkpoint_due(self.inner, &self.inner.keyspace.index.read()) {
             self.inner.volumes.indexes.wake();
         }
         let bytes = std::mem::take(&mut self.batch_bytes);

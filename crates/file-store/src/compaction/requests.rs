@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 use haul_append_log as log;
 
 use crate::compaction::compact::CompactionReport;
+use crate::compaction::compact::compact_all;
 use crate::compaction::volume_map::{VolumeMap, add, merged};
 use crate::error::Result;
 use crate::format::needles;
-use crate::recovery::recover::volume_id;
 use crate::store::Store;
 use crate::volume_index;
+use crate::volumes::volume_id;
 
 impl Store {
     /// Compacts every volume that is at least one tenth dead; where space is short, every volume
@@ -41,7 +42,7 @@ impl Store {
         progress: &mut dyn FnMut(&CompactionReport),
     ) -> Result<CompactionReport> {
         self.inner.check_writable()?;
-        self.inner.compact_all(&AtomicBool::new(false), progress)
+        compact_all(&self.inner, &AtomicBool::new(false), progress)
     }
 
     /// Returns all volumes' live and dead parts, in log order, without needles at damaged places.

@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haul_append_log::{SegmentInfo, footprint};
 use haul_sync::thread::JoinHandle;
 
+use crate::compaction::compact::compact_next;
 use crate::error::Result;
 use crate::format::needles;
 use crate::inner::Inner;
 use crate::maintenance::admission::Admission;
 use crate::maintenance::upkeep::Upkeep;
 use crate::names;
-use crate::recovery::recover::volume_id;
 use crate::troubles::Work;
 use crate::volume_index::format::FIRST_RECORD;
+use crate::volumes::volume_id;
 use crate::worker::{Worker, spawn};
 
 /// A store's background thread.
@@ -65,9 +66,9 @@ fn run(inner: &Inner, stop: &AtomicBool) {
     loop {
         let pass = inner.maintenance.admission.begin_pass();
         loop {
-            let indexed = inner.index_sealed_volumes(stop);
+            let indexed = index_sealed_volumes(inner, stop);
             inner.maintenance.troubles.note(Work::Indexing, &indexed);
-            let compacted = inner.compact_next(stop);
+            let compacted = compact_next(inner, stop);
             inner.maintenance.troubles.note(Work::Compaction, &compacted);
             if !compacted.unwrap_or(false) {
                 break;
@@ -81,85 +82,83 @@ fn run(inner: &Inner, stop: &AtomicBool) {
     }
 }
 
-impl Inner {
-    /// Completes sealed volumes' indexes, and writes missing or incomplete ones.
-    pub(crate) fn index_sealed_volumes(&self, stop: &AtomicBool) -> Result<()> {
-        let mut upkeep = self.maintenance.upkeep.lock();
-        let covered_before = self.keyspace.index_files.applied().segment();
-        self.remove_covered_indexes(&mut upkeep, covered_before)?;
-        if self.is_tight() {
-            return Ok(());
-        }
-        for volume in self.sealed_volumes() {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            if volume.number < covered_before {
-                continue;
-            }
-            if upkeep.indexed.contains(&volume.number) {
-                continue;
-            }
-            if self.volumes.indexes.complete(volume_id(&volume))? {
-                upkeep.indexed.insert(volume.number);
-            } else if volume.is_local && !upkeep.damaged.contains(&volume.number) {
-                let volumes = match self.write_index(volume)? {
-                    true => &mut upkeep.indexed,
-                    false => &mut upkeep.damaged,
-                };
-                volumes.insert(volume.number);
-            }
-        }
-        Ok(())
+/// Completes sealed volumes' indexes, and writes missing or incomplete ones.
+pub(crate) fn index_sealed_volumes(inner: &Inner, stop: &AtomicBool) -> Result<()> {
+    let mut upkeep = inner.maintenance.upkeep.lock();
+    let covered_before = inner.keyspace.index_files.applied().segment();
+    remove_covered_indexes(inner, &mut upkeep, covered_before)?;
+    if inner.is_tight() {
+        return Ok(());
     }
-
-    /// Removes the indexes of volumes whose needles are all in the checkpoint.
-    fn remove_covered_indexes(&self, upkeep: &mut Upkeep, covered_before: u32) -> Result<()> {
-        if upkeep.covered_before == covered_before || self.volumes.manifest.is_none() {
+    for volume in inner.sealed_volumes() {
+        if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Without its index, only the manifest records that a volume existed.
-        self.list_new_volumes()?;
-        let mut removed = false;
-        for name in self.volumes.disk.list("")? {
-            let Some(volume) = names::parse_index(&name).filter(|n| *n < covered_before) else {
-                continue;
+        if volume.number < covered_before {
+            continue;
+        }
+        if upkeep.indexed.contains(&volume.number) {
+            continue;
+        }
+        if inner.volumes.indexes.complete(volume_id(&volume))? {
+            upkeep.indexed.insert(volume.number);
+        } else if volume.is_local && !upkeep.damaged.contains(&volume.number) {
+            let volumes = match write_index(inner, volume)? {
+                true => &mut upkeep.indexed,
+                false => &mut upkeep.damaged,
             };
-            self.volumes.indexes.forget(volume);
-            upkeep.indexed.remove(&volume);
-            self.volumes.disk.remove(&name)?;
-            removed = true;
+            volumes.insert(volume.number);
         }
-        for volume in self.sealed_volumes().iter().filter(|v| v.number < covered_before) {
-            self.volumes.indexes.forget(volume.number);
-        }
-        upkeep.covered_before = covered_before;
-        if removed {
-            self.volumes.disk.sync_dir("")?;
-        }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Writes a sealed volume's index by reading the volume. Returns `false` for a damaged volume,
-    /// whose index is not changed: without a complete index, opening the store reads the volume
-    /// itself and reports its damage.
-    fn write_index(&self, volume: SegmentInfo) -> Result<bool> {
-        let mut found = Vec::new();
-        let mut end = FIRST_RECORD;
-        let mut is_whole = true;
-        let scanned = self.volumes.log.scan(volume.number, &mut |at, record| {
-            end = at.lsn.offset() + footprint(at);
-            for needle in needles(record) {
-                match needle {
-                    Ok((head, _)) => found.push((at, head)),
-                    Err(_) => is_whole = false,
-                }
-            }
-        });
-        if !is_whole || !scanned.is_ok_and(|damage| damage.is_empty()) {
-            return Ok(false);
-        }
-        self.volumes.indexes.replace(volume_id(&volume), end, &found)?;
-        Ok(true)
+/// Removes the indexes of volumes whose needles are all in the checkpoint.
+fn remove_covered_indexes(inner: &Inner, upkeep: &mut Upkeep, covered_before: u32) -> Result<()> {
+    if upkeep.covered_before == covered_before || inner.volumes.manifest.is_none() {
+        return Ok(());
     }
+    // Without its index, only the manifest records that a volume existed.
+    inner.volumes.list_new_volumes()?;
+    let mut removed = false;
+    for name in inner.volumes.disk.list("")? {
+        let Some(volume) = names::parse_index(&name).filter(|n| *n < covered_before) else {
+            continue;
+        };
+        inner.volumes.indexes.forget(volume);
+        upkeep.indexed.remove(&volume);
+        inner.volumes.disk.remove(&name)?;
+        removed = true;
+    }
+    for volume in inner.sealed_volumes().iter().filter(|v| v.number < covered_before) {
+        inner.volumes.indexes.forget(volume.number);
+    }
+    upkeep.covered_before = covered_before;
+    if removed {
+        inner.volumes.disk.sync_dir("")?;
+    }
+    Ok(())
+}
+
+/// Writes a sealed volume's index by reading the volume. Returns `false` for a damaged volume,
+/// whose index is not changed: without a complete index, opening the store reads the volume itself
+/// and reports its damage.
+fn write_index(inner: &Inner, volume: SegmentInfo) -> Result<bool> {
+    let mut found = Vec::new();
+    let mut end = FIRST_RECORD;
+    let mut is_whole = true;
+    let scanned = inner.volumes.log.scan(volume.number, &mut |at, record| {
+        end = at.lsn.offset() + footprint(at);
+        for needle in needles(record) {
+            match needle {
+                Ok((head, _)) => found.push((at, head)),
+                Err(_) => is_whole = false,
+            }
+        }
+    });
+    if !is_whole || !scanned.is_ok_and(|damage| damage.is_empty()) {
+        return Ok(false);
+    }
+    inner.volumes.indexes.replace(volume_id(&volume), end, &found)?;
+    Ok(true)
 }

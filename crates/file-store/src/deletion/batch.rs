@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::access::apply::Pending;
 use crate::counters::Counters;
 use crate::deletion::request::Deletion;
+use crate::deletion::version::{append_version_deletions, start_marker};
 use crate::error::Result;
 use crate::inner::Inner;
+use crate::needles::apply::Pending;
 use crate::object::{Deleted, VersionId, Versioning};
 
 /// The maximum number of versions that one record deletes from a key.
@@ -27,32 +28,29 @@ struct Batch<'a> {
     absent: HashSet<(&'a str, VersionId)>,
 }
 
-impl Inner {
-    /// Executes deletions in a bucket with versions. The caller has locked the keys.
-    ///
-    /// Each key's deletions are executed in their order; successive deletions of versions are
-    /// executed together. A round executes one step per key: it appends all steps' records, and
-    /// then waits until they are durable, usually for one sync. After a crash the log has a prefix
-    /// of the records.
-    pub(super) fn delete_with_versions(
-        &self,
-        bucket: &str,
-        deletions: &[Deletion<'_>],
-        versioning: Versioning,
-    ) -> Vec<Result<Deleted>> {
-        let absent = HashSet::new();
-        let mut batch = Batch { inner: self, bucket, versioning, deletions, absent };
-        let mut outcomes: Vec<(usize, Result<Deleted>)> = Vec::with_capacity(deletions.len());
-        for round in rounds(deletions) {
-            let started: Vec<_> = round.iter().map(|step| batch.start(step)).collect();
-            for (step, pending) in round.into_iter().zip(started) {
-                let finished = batch.finish(&step, pending);
-                outcomes.extend(step.into_iter().zip(finished));
-            }
+/// Executes deletions in a bucket with versions. The caller has locked the keys.
+///
+/// Each key's deletions are executed in their order; successive deletions of versions are executed
+/// together. A round executes one step per key: it appends all steps' records, and then waits until
+/// they are durable, usually for one sync. After a crash the log has a prefix of the records.
+pub(super) fn delete_with_versions(
+    inner: &Inner,
+    bucket: &str,
+    deletions: &[Deletion<'_>],
+    versioning: Versioning,
+) -> Vec<Result<Deleted>> {
+    let absent = HashSet::new();
+    let mut batch = Batch { inner, bucket, versioning, deletions, absent };
+    let mut outcomes: Vec<(usize, Result<Deleted>)> = Vec::with_capacity(deletions.len());
+    for round in rounds(deletions) {
+        let started: Vec<_> = round.iter().map(|step| batch.start(step)).collect();
+        for (step, pending) in round.into_iter().zip(started) {
+            let finished = batch.finish(&step, pending);
+            outcomes.extend(step.into_iter().zip(finished));
         }
-        outcomes.sort_unstable_by_key(|(number, _)| *number);
-        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
+    outcomes.sort_unstable_by_key(|(number, _)| *number);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 impl<'a> Batch<'a> {
@@ -61,12 +59,12 @@ impl<'a> Batch<'a> {
         let deletions: Vec<_> = step.iter().map(|number| &self.deletions[*number]).collect();
         let deletion = deletions[0];
         if deletion.version.is_none() {
-            let marker = self.inner.start_marker(self.bucket, deletion, self.versioning);
+            let marker = start_marker(self.inner, self.bucket, deletion, self.versioning);
             return marker.map(|deleted| vec![Ok(deleted)]);
         }
         let key = (self.bucket, deletion.key);
         Pending::start(|records| {
-            self.inner.append_version_deletions(key, &deletions, &self.absent, records)
+            append_version_deletions(self.inner, key, &deletions, &self.absent, records)
         })
     }
 

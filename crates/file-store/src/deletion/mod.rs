@@ -1,6 +1,6 @@
 //! Deletes objects and versions.
 
-mod batch;
+pub(crate) mod batch;
 mod object;
 pub(crate) mod request;
-mod version;
+pub(crate) mod version;

@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use haul_append_log::{Position, Room, Ticket};
 
 use crate::counters::Counters;
+use crate::deletion::batch::delete_with_versions;
 use crate::deletion::request::Deletion;
 use crate::error::{Error, Result};
-use crate::format::Kind;
+use crate::format::{Head, Kind};
 use crate::index::entry::{Change, Replaced};
 use crate::object::{Attributes, Deleted, VersionId, Versioning};
+use crate::replication::confirmation::acknowledge_batch;
 use crate::store::Store;
 
 /// A deletion that is in the log already, or that waits for the sync of its tombstone.
@@ -95,7 +97,7 @@ impl Store {
             *outcome = self.inner.with_space(again);
         }
         // A deletion that finds no object may repeat one that the copy has not confirmed.
-        self.inner.acknowledge_batch(&mut outcomes);
+        acknowledge_batch(&self.inner, &mut outcomes);
         outcomes
     }
 
@@ -116,16 +118,19 @@ impl Store {
         keys.sort_unstable();
         keys.dedup();
         let _locks: Vec<_> = keys.iter().map(|key| inner.keyspace.keys.lock(bucket, key)).collect();
-        let versioning = match inner.versioning(bucket) {
+        let versioning = match inner.keyspace.versioning(bucket) {
             Ok(versioning) => versioning,
             // Each outcome needs an error of its own.
             Err(_) => {
-                return deletions.iter().map(|_| Err(inner.unknown_versioning(bucket))).collect();
+                return deletions
+                    .iter()
+                    .map(|_| Err(inner.keyspace.unknown_versioning(bucket)))
+                    .collect();
             }
         };
         match versioning {
             Versioning::Off => self.delete_without_versions(bucket, deletions),
-            _ => inner.delete_with_versions(bucket, deletions, versioning),
+            _ => delete_with_versions(inner, bucket, deletions, versioning),
         }
     }
 
@@ -180,7 +185,7 @@ impl Store {
             (Some(entry), _) => deletion.check(|| entry.info(key))?,
             (None, Some(_)) => {}
         }
-        let mut head = inner.head(Kind::Tombstone, bucket, key);
+        let mut head = Head::new(Kind::Tombstone, bucket, key);
         head.version = inner.keyspace.clock.next();
         let ticket = inner.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
         Ok(Some((Change { head, replaces: current.map(Replaced::from) }, ticket)))

@@ -5,10 +5,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use haul_append_log::Position;
 
 use crate::error::Result;
+use crate::expiration::config::lifecycle_rules;
+use crate::expiration::expire::expired_entry;
 use crate::expiration::page::Search;
+use crate::expiration::sweep::expired_page;
+use crate::expiration::tags::read_tags;
 use crate::expiration::tags::{KnownTags, sort};
 use crate::expiration::uploads::StaleUpload;
+use crate::expiration::uploads::stale_uploads;
+use crate::expiration::versions::delete::{expired_versions, places_of_version_tags};
 use crate::expiration::versions::list::VersionScan;
+use crate::expiration::versions::list::keys_with_expired_versions;
 use crate::index::entry::Entry;
 use crate::inner::Inner;
 use crate::lifecycle::report::SweepReport;
@@ -48,101 +55,99 @@ pub enum ExpiredEntry {
     },
 }
 
-impl Inner {
-    /// See [`crate::Store::expirable`].
-    pub(super) fn expirable(
-        &self,
-        bucket: &str,
-        visit: &mut dyn FnMut(ExpiredEntry) -> bool,
-    ) -> Result<SweepReport> {
-        let rules = self.rules(bucket)?;
-        let lifecycle = &rules.lifecycle;
-        let now_ms = self.keyspace.clock.now_ms();
-        let search = Search { bucket, prefix: "", lifecycle, now_ms };
-        let mut report = SweepReport::default();
-        for prefix in lifecycle.prefixes(now_ms) {
-            let search = Search { prefix, ..search };
-            let mut after: Option<String> = None;
-            loop {
-                let page = self.expired_page(&search, after.as_deref())?;
-                report.scanned_keys += page.scanned_keys;
-                let places = page.places_of_tags();
-                let known = self.tags_at(lifecycle, places, &mut report);
-                for candidate in search.matching(page.candidates, &known) {
-                    let locked = self.keyspace.keys.lock(bucket, &candidate.key);
-                    let entry = self.expired_entry(&search, &candidate, &known, &mut report)?;
-                    drop(locked);
-                    let Some(entry) = entry else { continue };
-                    report.expired_objects += 1;
-                    report.expired_bytes += entry.bytes;
-                    if !visit(object(lifecycle, &candidate.key, &entry, &known)) {
-                        return Ok(report);
+/// See [`crate::Store::expirable`].
+pub(super) fn expirable(
+    inner: &Inner,
+    bucket: &str,
+    visit: &mut dyn FnMut(ExpiredEntry) -> bool,
+) -> Result<SweepReport> {
+    let rules = lifecycle_rules(inner, bucket)?;
+    let lifecycle = &rules.lifecycle;
+    let now_ms = inner.keyspace.clock.now_ms();
+    let search = Search { bucket, prefix: "", lifecycle, now_ms };
+    let mut report = SweepReport::default();
+    for prefix in lifecycle.prefixes(now_ms) {
+        let search = Search { prefix, ..search };
+        let mut after: Option<String> = None;
+        loop {
+            let page = expired_page(inner, &search, after.as_deref())?;
+            report.scanned_keys += page.scanned_keys;
+            let places = page.places_of_tags();
+            let known = tags_at(inner, lifecycle, places, &mut report);
+            for candidate in search.matching(page.candidates, &known) {
+                let locked = inner.keyspace.keys.lock(bucket, &candidate.key);
+                let entry = expired_entry(inner, &search, &candidate, &known, &mut report)?;
+                drop(locked);
+                let Some(entry) = entry else { continue };
+                report.expired_objects += 1;
+                report.expired_bytes += entry.bytes;
+                if !visit(object(lifecycle, &candidate.key, &entry, &known)) {
+                    return Ok(report);
+                }
+            }
+            after = page.next_after;
+            if after.is_none() {
+                break;
+            }
+        }
+    }
+    for stale in stale_uploads(inner, &search, &mut report) {
+        report.aborted_uploads += 1;
+        if !visit(upload(lifecycle, stale)) {
+            return Ok(report);
+        }
+    }
+    expirable_versions(inner, &search, &mut report, visit)?;
+    Ok(report)
+}
+
+fn expirable_versions(
+    inner: &Inner,
+    search: &Search<'_>,
+    report: &mut SweepReport,
+    visit: &mut dyn FnMut(ExpiredEntry) -> bool,
+) -> Result<()> {
+    let Search { bucket, lifecycle, now_ms, .. } = *search;
+    if inner.keyspace.versioning(bucket)? == Versioning::Off {
+        return Ok(());
+    }
+    for prefix in lifecycle.version_prefixes(now_ms) {
+        let search = Search { prefix, ..*search };
+        let mut scan = VersionScan::default();
+        while !scan.is_complete() {
+            let keys = keys_with_expired_versions(inner, &search, &mut scan)?;
+            let places = places_of_version_tags(inner, &search, &keys)?;
+            let known = tags_at(inner, lifecycle, places, report);
+            for key in keys {
+                let locked = inner.keyspace.keys.lock(bucket, &key);
+                let expired = expired_versions(inner, &search, &key, &known, report)?;
+                drop(locked);
+                for (row, rule) in expired {
+                    report.expired_versions += 1;
+                    report.expired_bytes += row.entry.bytes;
+                    let info = row.entry.info(&key);
+                    let is_delete_marker = row.entry.is_delete_marker();
+                    let rule = rule.id.clone();
+                    if !visit(ExpiredEntry::Version { info, is_delete_marker, rule }) {
+                        return Ok(());
                     }
                 }
-                after = page.next_after;
-                if after.is_none() {
-                    break;
-                }
             }
         }
-        for stale in self.stale_uploads(&search, &mut report) {
-            report.aborted_uploads += 1;
-            if !visit(upload(lifecycle, stale)) {
-                return Ok(report);
-            }
-        }
-        self.expirable_versions(&search, &mut report, visit)?;
-        Ok(report)
     }
+    Ok(())
+}
 
-    fn expirable_versions(
-        &self,
-        search: &Search<'_>,
-        report: &mut SweepReport,
-        visit: &mut dyn FnMut(ExpiredEntry) -> bool,
-    ) -> Result<()> {
-        let Search { bucket, lifecycle, now_ms, .. } = *search;
-        if self.versioning(bucket)? == Versioning::Off {
-            return Ok(());
-        }
-        for prefix in lifecycle.version_prefixes(now_ms) {
-            let search = Search { prefix, ..*search };
-            let mut scan = VersionScan::default();
-            while !scan.is_complete() {
-                let keys = self.keys_with_expired_versions(&search, &mut scan)?;
-                let places = self.places_of_version_tags(&search, &keys)?;
-                let known = self.tags_at(lifecycle, places, report);
-                for key in keys {
-                    let locked = self.keyspace.keys.lock(bucket, &key);
-                    let expired = self.expired_versions(&search, &key, &known, report)?;
-                    drop(locked);
-                    for (row, rule) in expired {
-                        report.expired_versions += 1;
-                        report.expired_bytes += row.entry.bytes;
-                        let info = row.entry.info(&key);
-                        let is_delete_marker = row.entry.is_delete_marker();
-                        let rule = rule.id.clone();
-                        if !visit(ExpiredEntry::Version { info, is_delete_marker, rule }) {
-                            return Ok(());
-                        }
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn tags_at(
-        &self,
-        lifecycle: &Lifecycle,
-        mut places: Vec<Position>,
-        report: &mut SweepReport,
-    ) -> KnownTags {
-        let mut known = KnownTags::default();
-        sort(&mut places);
-        self.read_tags(lifecycle, &places, &mut known, report);
-        known
-    }
+fn tags_at(
+    inner: &Inner,
+    lifecycle: &Lifecycle,
+    mut places: Vec<Position>,
+    report: &mut SweepReport,
+) -> KnownTags {
+    let mut known = KnownTags::default();
+    sort(&mut places);
+    read_tags(inner, lifecycle, &places, &mut known, report);
+    known
 }
 
 fn object(lifecycle: &Lifecycle, key: &str, entry: &Entry, known: &KnownTags) -> ExpiredEntry {

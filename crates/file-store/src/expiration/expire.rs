@@ -2,19 +2,22 @@
 
 use haul_append_log::Room;
 
-use crate::access::apply::Pending;
 use crate::counters::Counters;
 use crate::deletion::request::Deletion;
+use crate::deletion::version::start_marker;
 use crate::error::Result;
 use crate::expiration::page::{Candidate, Search};
 use crate::expiration::tags::KnownTags;
+use crate::expiration::tags::tags_of;
 use crate::index::entry::Entry;
 use crate::inner::Inner;
 use crate::lifecycle::report::LifecycleAction::{self, CreateMarker, ExpireObject};
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
 use crate::lifecycle::tags::ObjectTags;
+use crate::needles::apply::Pending;
 use crate::object::Versioning;
+use crate::versions::retain::tombstone;
 
 /// The maximum number of deletions that share a sync. A writer in the same batch is hardly delayed.
 pub(super) const BATCH: usize = 256;
@@ -27,123 +30,121 @@ struct Appended<'a> {
     bytes: u64,
 }
 
-impl Inner {
-    /// Deletes the candidates, sorted by key, that are still expired.
-    ///
-    /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
-    /// 2. Locks the keys in order. An object that was replaced since it was listed, or whose tags
-    ///    were, is evaluated again; an object in doubt is skipped.
-    /// 3. Appends the tombstones, or in a bucket with versions the copies and delete markers. After
-    ///    a crash the log has a prefix of them; the next sweep deletes the other objects.
-    /// 4. Once they are durable, applies them to the index and reports them to the observer.
-    ///
-    /// Returns `None`, and deletes nothing, if the rules were replaced.
-    pub(super) fn delete_expired(
-        &self,
-        search: &Search<'_>,
-        rules: &Rules,
-        batch: &[Candidate],
-        known: &KnownTags,
-        report: &mut SweepReport,
-    ) -> Result<Option<()>> {
-        let _writer = self.keyspace.enter(search.bucket)?;
-        if !self.maintenance.lifecycle.is_current(search.bucket, rules) {
-            return Ok(None);
-        }
-        let lock = |candidate: &Candidate| self.keyspace.keys.lock(search.bucket, &candidate.key);
-        let _locked: Vec<_> = batch.iter().map(lock).collect();
-        let mut appended = Vec::with_capacity(batch.len());
-        let mut outcome = Ok(Some(()));
-        for candidate in batch {
-            match self.append_expired(search, candidate, known, report) {
-                Ok(None) => {}
-                Ok(Some(expired)) => {
-                    let has_failed = expired.pending.outcome.is_err();
-                    appended.push(expired);
-                    if has_failed {
-                        break;
-                    }
-                }
-                Err(error) => {
-                    outcome = Err(error);
+/// Deletes the candidates, sorted by key, that are still expired.
+///
+/// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
+/// 2. Locks the keys in order. An object that was replaced since it was listed, or whose tags were,
+///    is evaluated again; an object in doubt is skipped.
+/// 3. Appends the tombstones, or in a bucket with versions the copies and delete markers. After a
+///    crash the log has a prefix of them; the next sweep deletes the other objects.
+/// 4. Once they are durable, applies them to the index and reports them to the observer.
+///
+/// Returns `None`, and deletes nothing, if the rules were replaced.
+pub(super) fn delete_expired(
+    inner: &Inner,
+    search: &Search<'_>,
+    rules: &Rules,
+    batch: &[Candidate],
+    known: &KnownTags,
+    report: &mut SweepReport,
+) -> Result<Option<()>> {
+    let _writer = inner.keyspace.enter(search.bucket)?;
+    if !inner.maintenance.lifecycle.is_current(search.bucket, rules) {
+        return Ok(None);
+    }
+    let lock = |candidate: &Candidate| inner.keyspace.keys.lock(search.bucket, &candidate.key);
+    let _locked: Vec<_> = batch.iter().map(lock).collect();
+    let mut appended = Vec::with_capacity(batch.len());
+    let mut outcome = Ok(Some(()));
+    for candidate in batch {
+        match append_expired(inner, search, candidate, known, report) {
+            Ok(None) => {}
+            Ok(Some(expired)) => {
+                let has_failed = expired.pending.outcome.is_err();
+                appended.push(expired);
+                if has_failed {
                     break;
                 }
             }
-        }
-        // Waits for all appended needles, even if a later append failed.
-        for Appended { key, action, pending, bytes } in appended {
-            match self.finish(pending) {
-                Ok(()) => {
-                    self.options.lifecycle_observer.report(action, search.bucket, key);
-                    Counters::count(&self.counters.local().deletes);
-                    report.expired_objects += 1;
-                    report.expired_bytes += bytes;
-                }
-                Err(error) => outcome = outcome.and(Err(error)),
+            Err(error) => {
+                outcome = Err(error);
+                break;
             }
         }
-        outcome
     }
+    // Waits for all appended needles, even if a later append failed.
+    for Appended { key, action, pending, bytes } in appended {
+        match inner.finish(pending) {
+            Ok(()) => {
+                inner.options.lifecycle_observer.report(action, search.bucket, key);
+                Counters::count(&inner.counters.local().deletes);
+                report.expired_objects += 1;
+                report.expired_bytes += bytes;
+            }
+            Err(error) => outcome = outcome.and(Err(error)),
+        }
+    }
+    outcome
+}
 
-    /// Appends an object's tombstone, or in a bucket with versions its copy and a delete marker, if
-    /// the object is expired. Its key is locked.
-    fn append_expired<'a>(
-        &self,
-        search: &Search<'_>,
-        candidate: &'a Candidate,
-        known: &KnownTags,
-        report: &mut SweepReport,
-    ) -> Result<Option<Appended<'a>>> {
-        let key = candidate.key.as_str();
-        let entry = self.expired_entry(search, candidate, known, report)?;
-        let Some(entry) = entry else { return Ok(None) };
-        let bytes = entry.bytes;
-        let versioning = self.versioning(search.bucket)?;
-        if versioning != Versioning::Off {
-            let marker = self.start_marker(search.bucket, &Deletion::of(key), versioning);
-            let (action, pending) = (CreateMarker, marker.map(drop));
-            return Ok(Some(Appended { key, action, pending, bytes }));
-        }
-        let end = self.end_of(search.bucket, key, Some(entry));
-        let record = self.append_heads(vec![end], Room::Reserve)?;
-        let pending = Pending { records: vec![record], outcome: Ok(()) };
-        Ok(Some(Appended { key, action: ExpireObject, pending, bytes }))
+/// Appends an object's tombstone, or in a bucket with versions its copy and a delete marker, if the
+/// object is expired. Its key is locked.
+fn append_expired<'a>(
+    inner: &Inner,
+    search: &Search<'_>,
+    candidate: &'a Candidate,
+    known: &KnownTags,
+    report: &mut SweepReport,
+) -> Result<Option<Appended<'a>>> {
+    let key = candidate.key.as_str();
+    let entry = expired_entry(inner, search, candidate, known, report)?;
+    let Some(entry) = entry else { return Ok(None) };
+    let bytes = entry.bytes;
+    let versioning = inner.keyspace.versioning(search.bucket)?;
+    if versioning != Versioning::Off {
+        let marker = start_marker(inner, search.bucket, &Deletion::of(key), versioning);
+        let (action, pending) = (CreateMarker, marker.map(drop));
+        return Ok(Some(Appended { key, action, pending, bytes }));
     }
+    let end = tombstone(inner, search.bucket, key, Some(entry));
+    let record = inner.append_heads(vec![end], Room::Reserve)?;
+    let pending = Pending { records: vec![record], outcome: Ok(()) };
+    Ok(Some(Appended { key, action: ExpireObject, pending, bytes }))
+}
 
-    /// Returns a locked key's current entry if its object is expired. Needs no read if the object
-    /// has not moved since it was listed and since its tags were read. Skips and counts an object
-    /// in doubt, and one whose tags cannot be read.
-    pub(super) fn expired_entry(
-        &self,
-        search: &Search<'_>,
-        candidate: &Candidate,
-        known: &KnownTags,
-        report: &mut SweepReport,
-    ) -> Result<Option<Entry>> {
-        let Candidate { key, entry: listed, .. } = candidate;
-        let (bucket, key) = (search.bucket, key.as_str());
-        let is_unchanged = self.keyspace.index.read().is_object_at(bucket, key, listed.at);
-        let (entry, needs_tags) = if is_unchanged {
-            (listed.clone(), candidate.needs_tags)
-        } else {
-            let Some(entry) = self.find(bucket, key)? else { return Ok(None) };
-            let needs_tags = !search.has_expired(key, &entry, ObjectTags::none());
-            (entry, needs_tags)
-        };
-        if needs_tags && !search.has_expired(key, &entry, known.at(entry.at)) {
-            return Ok(None);
-        }
-        if self.keyspace.index.read().doubt(bucket, key, Some(entry.at.lsn)).is_some() {
-            report.skipped += 1;
-            return Ok(None);
-        }
-        if needs_tags {
-            let tags = self.tags_of((bucket, key), entry.at, known, report)?;
-            let tags = tags.filter(|tags| search.has_expired(key, &entry, ObjectTags::Known(tags)));
-            return Ok(tags.map(|_| entry));
-        }
-        Ok(Some(entry))
+/// Returns a locked key's current entry if its object is expired. Needs no read if the object has
+/// not moved since it was listed and since its tags were read. Skips and counts an object in doubt,
+/// and one whose tags cannot be read.
+pub(super) fn expired_entry(
+    inner: &Inner,
+    search: &Search<'_>,
+    candidate: &Candidate,
+    known: &KnownTags,
+    report: &mut SweepReport,
+) -> Result<Option<Entry>> {
+    let Candidate { key, entry: listed, .. } = candidate;
+    let (bucket, key) = (search.bucket, key.as_str());
+    let is_unchanged = inner.keyspace.index.read().is_object_at(bucket, key, listed.at);
+    let (entry, needs_tags) = if is_unchanged {
+        (listed.clone(), candidate.needs_tags)
+    } else {
+        let Some(entry) = inner.find(bucket, key)? else { return Ok(None) };
+        let needs_tags = !search.has_expired(key, &entry, ObjectTags::none());
+        (entry, needs_tags)
+    };
+    if needs_tags && !search.has_expired(key, &entry, known.at(entry.at)) {
+        return Ok(None);
     }
+    if inner.keyspace.index.read().doubt(bucket, key, Some(entry.at.lsn)).is_some() {
+        report.skipped += 1;
+        return Ok(None);
+    }
+    if needs_tags {
+        let tags = tags_of(inner, (bucket, key), entry.at, known, report)?;
+        let tags = tags.filter(|tags| search.has_expired(key, &entry, ObjectTags::Known(tags)));
+        return Ok(tags.map(|_| entry));
+    }
+    Ok(Some(entry))
 }
 
 #[cfg(test)]
@@ -151,6 +152,7 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
+    use crate::expiration::config::lifecycle_rules;
     use crate::expiration::page::PAGE_KEYS;
     use crate::lifecycle::rules::{Expiry, Lifecycle, LifecycleRule};
     use crate::{Attributes, Options, Precondition, Store};
@@ -182,7 +184,7 @@ mod tests {
     /// are still expired. A limit on the size keeps longer objects. Returns the outcome.
     fn expire(store: &Store, meanwhile: impl FnOnce()) -> (Option<()>, SweepReport) {
         let inner = &store.inner;
-        let rules = inner.rules("bucket").unwrap();
+        let rules = lifecycle_rules(inner, "bucket").unwrap();
         let mut lifecycle = rules.lifecycle.clone();
         lifecycle.rules[0].bytes_less_than = Some(10);
         let now_ms = inner.keyspace.clock.now_ms();
@@ -192,7 +194,7 @@ mod tests {
         meanwhile();
         let mut report = SweepReport::default();
         let (found, none) = (&page.candidates, KnownTags::default());
-        let outcome = inner.delete_expired(&search, &rules, found, &none, &mut report).unwrap();
+        let outcome = delete_expired(inner, &search, &rules, found, &none, &mut report).unwrap();
         (outcome, report)
     }
 

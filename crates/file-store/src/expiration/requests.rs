@@ -3,12 +3,16 @@
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
+use crate::expiration::config::{lifecycle_rules, try_set_lifecycle};
 use crate::expiration::expirable::ExpiredEntry;
+use crate::expiration::expirable::expirable;
 use crate::expiration::sweep::Pace;
+use crate::expiration::sweep::sweep;
 use crate::lifecycle::format::encode;
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::rules::Lifecycle;
 use crate::object::{Attributes, ObjectInfo};
+use crate::replication::confirmation::acknowledge;
 use crate::store::Store;
 
 /// The maximum total length of a bucket's rules in its needle, which compaction moves as one.
@@ -23,7 +27,7 @@ impl Store {
     /// [`Error::Invalid`] if a later version of the store wrote rules that this version does not
     /// know.
     pub fn lifecycle(&self, bucket: &str) -> Result<Lifecycle> {
-        Ok(self.inner.rules(bucket)?.stored.clone())
+        Ok(lifecycle_rules(&self.inner, bucket)?.stored.clone())
     }
 
     /// Returns the time at which an object with these attributes expires and the rule's ID, if a
@@ -38,7 +42,7 @@ impl Store {
         info: &ObjectInfo,
         attributes: &Attributes,
     ) -> Result<Option<(SystemTime, String)>> {
-        let rules = self.inner.rules(bucket)?;
+        let rules = lifecycle_rules(&self.inner, bucket)?;
         let expiration = rules.stored.expiration(info, attributes);
         Ok(expiration.map(|(at, rule)| (at, rule.id.clone())))
     }
@@ -66,8 +70,8 @@ impl Store {
             );
             return Err(Error::Invalid { what });
         }
-        let set = || self.inner.try_set_lifecycle(bucket, lifecycle, &attributes);
-        self.inner.acknowledge(self.inner.with_space(set))
+        let set = || try_set_lifecycle(&self.inner, bucket, lifecycle, &attributes);
+        acknowledge(&self.inner, self.inner.with_space(set))
     }
 
     /// Calls `visit` with every object, version and upload that [`Store::expire_now`] would delete
@@ -81,7 +85,7 @@ impl Store {
         bucket: &str,
         visit: &mut dyn FnMut(ExpiredEntry) -> bool,
     ) -> Result<SweepReport> {
-        self.inner.expirable(bucket, visit)
+        expirable(&self.inner, bucket, visit)
     }
 
     /// Deletes a bucket's expired objects and versions and aborts its stale uploads, as fast as the
@@ -97,7 +101,7 @@ impl Store {
     /// # Durability
     /// The deletions that the report counts survive a power cut when this returns.
     pub fn expire_now(&self, bucket: &str) -> Result<SweepReport> {
-        Ok(self.inner.sweep(bucket, &Pace::Full)?.unwrap_or_default())
+        Ok(sweep(&self.inner, bucket, &Pace::Full)?.unwrap_or_default())
     }
 
     /// Returns the bucket in which a background sweep last failed, and the error message.

@@ -6,15 +6,22 @@ use haul_append_log::Position;
 use haul_sync::mpsc;
 
 use crate::error::{Error, Result};
+use crate::expiration::config::lifecycle_rules;
 use crate::expiration::expire::BATCH;
+use crate::expiration::expire::delete_expired;
 use crate::expiration::page::{PAGE_KEYS, Page, Search};
+use crate::expiration::tags::read_tags;
 use crate::expiration::tags::{KnownTags, TAG_READS, sort};
+use crate::expiration::uploads::{abort_stale, stale_uploads};
+use crate::expiration::versions::delete::{delete_expired_versions, places_of_version_tags};
 use crate::expiration::versions::list::VersionScan;
+use crate::expiration::versions::list::keys_with_expired_versions;
 use crate::inner::Inner;
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::rules::Lifecycle;
 use crate::lifecycle::state::Rules;
 use crate::object::Versioning;
+use crate::replication::confirmation::confirm;
 
 /// After each step, a background sweep pauses this many times as long as the step took, so that it
 /// uses at most a fifth of a CPU and of the disk's time.
@@ -50,105 +57,108 @@ impl From<Error> for Interrupted {
     }
 }
 
-impl Inner {
-    /// Sweeps a bucket; `None` if the store is being closed. Restarts when the rules change. Waits
-    /// once until the store's copy contains all deletions.
-    pub(super) fn sweep(&self, bucket: &str, pace: &Pace<'_>) -> Result<Option<SweepReport>> {
-        let began = Instant::now();
-        let mut report = SweepReport::default();
+/// Sweeps a bucket; `None` if the store is being closed. Restarts when the rules change. Waits once
+/// until the store's copy contains all deletions.
+pub(super) fn sweep(inner: &Inner, bucket: &str, pace: &Pace<'_>) -> Result<Option<SweepReport>> {
+    let began = Instant::now();
+    let mut report = SweepReport::default();
+    loop {
+        let rules = lifecycle_rules(inner, bucket)?;
+        let steps = Steps { inner, pace, report: &mut report };
+        match sweep_by(inner, bucket, &rules, steps) {
+            Ok(()) => {
+                if report.has_changes() {
+                    confirm(inner)?;
+                }
+                inner
+                    .maintenance
+                    .lifecycle
+                    .counters
+                    .completed(inner.keyspace.clock.now(), began.elapsed());
+                return Ok(Some(report));
+            }
+            Err(Interrupted::RulesChanged) => {}
+            Err(Interrupted::Closing) => return Ok(None),
+            Err(Interrupted::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+fn sweep_by(
+    inner: &Inner,
+    bucket: &str,
+    rules: &Rules,
+    mut steps: Steps<'_>,
+) -> std::result::Result<(), Interrupted> {
+    let now_ms = inner.keyspace.clock.now_ms();
+    let search = Search { bucket, prefix: "", lifecycle: &rules.lifecycle, now_ms };
+    for prefix in rules.lifecycle.prefixes(now_ms) {
+        let search = Search { prefix, ..search };
+        let mut after: Option<String> = None;
         loop {
-            let rules = self.rules(bucket)?;
-            let steps = Steps { inner: self, pace, report: &mut report };
-            match self.sweep_by(bucket, &rules, steps) {
-                Ok(()) => {
-                    if report.has_changes() {
-                        self.confirm()?;
-                    }
-                    self.maintenance
-                        .lifecycle
-                        .counters
-                        .completed(self.keyspace.clock.now(), began.elapsed());
-                    return Ok(Some(report));
-                }
-                Err(Interrupted::RulesChanged) => {}
-                Err(Interrupted::Closing) => return Ok(None),
-                Err(Interrupted::Failed(error)) => return Err(error),
+            let page = steps.step(|step| {
+                let page = expired_page(inner, &search, after.as_deref())?;
+                step.scanned_keys += page.scanned_keys;
+                Ok(Some(page))
+            })?;
+            let places = page.places_of_tags();
+            let known = steps.read_tags(search.lifecycle, places)?;
+            let candidates = search.matching(page.candidates, &known);
+            for batch in candidates.chunks(BATCH) {
+                steps.step(|step| delete_expired(inner, &search, rules, batch, &known, step))?;
+            }
+            after = page.next_after;
+            if after.is_none() {
+                break;
             }
         }
     }
+    let stale = steps.step(|step| Ok(Some(stale_uploads(inner, &search, step))))?;
+    for batch in stale.chunks(BATCH) {
+        steps.step(|step| abort_stale(inner, &search, rules, batch, step))?;
+    }
+    sweep_versions(inner, &search, rules, steps)
+}
 
-    fn sweep_by(
-        &self,
-        bucket: &str,
-        rules: &Rules,
-        mut steps: Steps<'_>,
-    ) -> std::result::Result<(), Interrupted> {
-        let now_ms = self.keyspace.clock.now_ms();
-        let search = Search { bucket, prefix: "", lifecycle: &rules.lifecycle, now_ms };
-        for prefix in rules.lifecycle.prefixes(now_ms) {
-            let search = Search { prefix, ..search };
-            let mut after: Option<String> = None;
-            loop {
-                let page = steps.step(|step| {
-                    let page = self.expired_page(&search, after.as_deref())?;
-                    step.scanned_keys += page.scanned_keys;
-                    Ok(Some(page))
-                })?;
-                let places = page.places_of_tags();
+/// Removes expired versions and delete markers, after all else: while damage may hide versions,
+/// this fails.
+fn sweep_versions(
+    inner: &Inner,
+    search: &Search<'_>,
+    rules: &Rules,
+    mut steps: Steps<'_>,
+) -> std::result::Result<(), Interrupted> {
+    if inner.keyspace.versioning(search.bucket)? == Versioning::Off {
+        return Ok(());
+    }
+    for prefix in rules.lifecycle.version_prefixes(search.now_ms) {
+        let search = Search { prefix, ..*search };
+        let mut scan = VersionScan::default();
+        while !scan.is_complete() {
+            let keys =
+                steps.step(|_| keys_with_expired_versions(inner, &search, &mut scan).map(Some))?;
+            for batch in keys.chunks(BATCH) {
+                let places =
+                    steps.step(|_| places_of_version_tags(inner, &search, batch).map(Some))?;
                 let known = steps.read_tags(search.lifecycle, places)?;
-                let candidates = search.matching(page.candidates, &known);
-                for batch in candidates.chunks(BATCH) {
-                    steps.step(|step| self.delete_expired(&search, rules, batch, &known, step))?;
-                }
-                after = page.next_after;
-                if after.is_none() {
-                    break;
-                }
+                steps.step(|step| {
+                    delete_expired_versions(inner, &search, rules, batch, &known, step)
+                })?;
             }
         }
-        let stale = steps.step(|step| Ok(Some(self.stale_uploads(&search, step))))?;
-        for batch in stale.chunks(BATCH) {
-            steps.step(|step| self.abort_stale(&search, rules, batch, step))?;
-        }
-        self.sweep_versions(&search, rules, steps)
     }
+    Ok(())
+}
 
-    /// Removes expired versions and delete markers, after all else: while damage may hide versions,
-    /// this fails.
-    fn sweep_versions(
-        &self,
-        search: &Search<'_>,
-        rules: &Rules,
-        mut steps: Steps<'_>,
-    ) -> std::result::Result<(), Interrupted> {
-        if self.versioning(search.bucket)? == Versioning::Off {
-            return Ok(());
-        }
-        for prefix in rules.lifecycle.version_prefixes(search.now_ms) {
-            let search = Search { prefix, ..*search };
-            let mut scan = VersionScan::default();
-            while !scan.is_complete() {
-                let keys = steps
-                    .step(|_| self.keys_with_expired_versions(&search, &mut scan).map(Some))?;
-                for batch in keys.chunks(BATCH) {
-                    let places =
-                        steps.step(|_| self.places_of_version_tags(&search, batch).map(Some))?;
-                    let known = steps.read_tags(search.lifecycle, places)?;
-                    steps.step(|step| {
-                        self.delete_expired_versions(&search, rules, batch, &known, step)
-                    })?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the expired objects among the keys that follow `after`.
-    pub(super) fn expired_page(&self, search: &Search<'_>, after: Option<&str>) -> Result<Page> {
-        let keys = self.keyspace.index.read().keys.snapshot();
-        let page = search.page(&mut keys.merged(READAHEAD_BYTES), after, PAGE_KEYS);
-        page.map_err(|error| self.note_index_damage(error))
-    }
+/// Returns the expired objects among the keys that follow `after`.
+pub(super) fn expired_page(
+    inner: &Inner,
+    search: &Search<'_>,
+    after: Option<&str>,
+) -> Result<Page> {
+    let keys = inner.keyspace.index.read().keys.snapshot();
+    let page = search.page(&mut keys.merged(READAHEAD_BYTES), after, PAGE_KEYS);
+    page.map_err(|error| inner.note_index_damage(error))
 }
 
 /// Executes a sweep's steps: counts and pauses.
@@ -169,7 +179,7 @@ impl Steps<'_> {
         sort(&mut places);
         for places in places.chunks(TAG_READS) {
             self.step(|step| {
-                inner.read_tags(lifecycle, places, &mut known, step);
+                read_tags(inner, lifecycle, places, &mut known, step);
                 Ok(Some(()))
             })?;
         }

@@ -34,51 +34,49 @@ pub(crate) fn sort(places: &mut Vec<Position>) {
     places.dedup();
 }
 
-impl Inner {
-    /// Reads the tags of the objects at these positions, without their locks. Leaves out objects
-    /// that cannot be read, because they may have moved: they are read again under their locks.
-    pub(crate) fn read_tags(
-        &self,
-        lifecycle: &Lifecycle,
-        places: &[Position],
-        known: &mut KnownTags,
-        report: &mut SweepReport,
-    ) {
-        let required: BTreeSet<_> = lifecycle.rules.iter().flat_map(|rule| &rule.tags).collect();
-        for at in places {
-            report.tag_reads += 1;
-            if let Ok(attributes) = self.read_attributes(*at) {
-                let mut tags = attributes.tags();
-                tags.retain(|key, value| required.contains(&(key, &*value)));
-                known.0.insert(at.lsn, tags);
-            }
+/// Reads the tags of the objects at these positions, without their locks. Leaves out objects that
+/// cannot be read, because they may have moved: they are read again under their locks.
+pub(crate) fn read_tags(
+    inner: &Inner,
+    lifecycle: &Lifecycle,
+    places: &[Position],
+    known: &mut KnownTags,
+    report: &mut SweepReport,
+) {
+    let required: BTreeSet<_> = lifecycle.rules.iter().flat_map(|rule| &rule.tags).collect();
+    for at in places {
+        report.tag_reads += 1;
+        if let Ok(attributes) = inner.read_attributes(*at) {
+            let mut tags = attributes.tags();
+            tags.retain(|key, value| required.contains(&(key, &*value)));
+            known.0.insert(at.lsn, tags);
         }
     }
+}
 
-    /// Returns the tags of an object whose key is locked: `None` if they cannot be read, which the
-    /// report counts as skipped.
-    ///
-    /// # Errors
-    /// An error that does not concern this object alone.
-    pub(crate) fn tags_of(
-        &self,
-        (bucket, key): (&str, &str),
-        at: Position,
-        known: &KnownTags,
-        report: &mut SweepReport,
-    ) -> Result<Option<Tags>> {
-        if let ObjectTags::Known(tags) = known.at(at) {
-            return Ok(Some(tags.clone()));
+/// Returns the tags of an object whose key is locked: `None` if they cannot be read, which the
+/// report counts as skipped.
+///
+/// # Errors
+/// An error that does not concern this object alone.
+pub(crate) fn tags_of(
+    inner: &Inner,
+    (bucket, key): (&str, &str),
+    at: Position,
+    known: &KnownTags,
+    report: &mut SweepReport,
+) -> Result<Option<Tags>> {
+    if let ObjectTags::Known(tags) = known.at(at) {
+        return Ok(Some(tags.clone()));
+    }
+    report.tag_reads += 1;
+    match inner.read_attributes(at) {
+        Ok(attributes) => Ok(Some(attributes.tags())),
+        Err(error @ (Error::Damaged { .. } | Error::Log(_) | Error::Disk(_))) => {
+            inner.volumes.damage.note(bucket, key, &error);
+            report.skipped += 1;
+            Ok(None)
         }
-        report.tag_reads += 1;
-        match self.read_attributes(at) {
-            Ok(attributes) => Ok(Some(attributes.tags())),
-            Err(error @ (Error::Damaged { .. } | Error::Log(_) | Error::Disk(_))) => {
-                self.volumes.damage.note(bucket, key, &error);
-                report.skipped += 1;
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+        Err(error) => Err(error),
     }
 }

@@ -7,6 +7,8 @@ use haul_sync::mpsc;
 use haul_sync::thread::JoinHandle;
 
 use crate::error::{Error, Result};
+use crate::expiration::config::lifecycle_rules;
+use crate::expiration::sweep::sweep;
 use crate::expiration::sweep::{Pace, sleep};
 use crate::inner::Inner;
 use crate::lifecycle::schedule::Schedule;
@@ -82,7 +84,7 @@ fn check(
     stopped: &mpsc::Receiver<()>,
 ) -> bool {
     let now_ms = inner.keyspace.clock.now_ms();
-    let rules = match inner.rules(bucket) {
+    let rules = match lifecycle_rules(inner, bucket) {
         Ok(rules) => rules,
         Err(Error::NoSuchBucket { .. }) => return true,
         Err(error) => {
@@ -94,7 +96,7 @@ fn check(
         return true;
     }
     inner.maintenance.lifecycle.counters.set_sweeping(true);
-    let swept = inner.sweep(bucket, &Pace::Background(stopped));
+    let swept = sweep(inner, bucket, &Pace::Background(stopped));
     inner.maintenance.lifecycle.counters.set_sweeping(false);
     match swept {
         Ok(Some(_)) => schedule.swept(bucket, rules.revision, now_ms),

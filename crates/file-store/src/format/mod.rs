@@ -69,6 +69,25 @@ pub(crate) struct Head {
     pub(crate) blocks: Box<[u32]>,
 }
 
+impl Head {
+    /// Creates a head with these names and no other fields.
+    pub(crate) fn new(kind: Kind, bucket: &str, key: &str) -> Self {
+        Self {
+            kind,
+            version: Version::default(),
+            bucket: bucket.to_owned(),
+            key: key.to_owned(),
+            bytes: 0,
+            etag: Etag { md5: [0; 16], parts: 0 },
+            part: 0,
+            upload: 0,
+            is_versioned: false,
+            files: Vec::new(),
+            blocks: Box::default(),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Needle<'a> {
     pub(crate) head: Head,

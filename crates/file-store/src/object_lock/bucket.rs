@@ -13,6 +13,7 @@ use crate::inner::Inner;
 use crate::keys::check_bucket;
 use crate::object::{Attributes, Versioning};
 use crate::object_lock::lock::DefaultRetention;
+use crate::replication::confirmation::acknowledge;
 use crate::settings::check::check_setting;
 use crate::store::Store;
 
@@ -32,7 +33,7 @@ impl Store {
         check_bucket(bucket)?;
         settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
         let create = || self.try_create_locked_bucket(bucket, settings);
-        self.inner.acknowledge(self.inner.with_space(create))
+        acknowledge(&self.inner, self.inner.with_space(create))
     }
 
     fn try_create_locked_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
@@ -46,7 +47,7 @@ impl Store {
         inner.keyspace.has_versions.store(true, Ordering::Relaxed);
         let _writer = inner.keyspace.writers.enter();
         let names = [bucket, &versions_bucket(bucket), &locked_bucket(bucket)];
-        let heads = names.map(|name| inner.head_of_new_bucket(name));
+        let heads = names.map(|name| head_of_new_bucket(inner, name));
         let none = Attributes::new();
         let attributes = [settings, &none, &none];
         let encoded = heads.iter().zip(attributes).flat_map(|(head, all)| head.encode(all));
@@ -67,8 +68,8 @@ impl Store {
     /// # Durability
     /// The state survives a power cut when this returns.
     pub fn enable_object_lock(&self, bucket: &str) -> Result<()> {
-        let enable = || self.inner.try_enable_object_lock(bucket);
-        self.inner.acknowledge(self.inner.with_space(enable))
+        let enable = || try_enable_object_lock(&self.inner, bucket);
+        acknowledge(&self.inner, self.inner.with_space(enable))
     }
 
     /// Returns `true` if object lock is enabled in a bucket, without I/O.
@@ -115,44 +116,27 @@ impl Store {
     }
 }
 
-impl Inner {
-    /// Returns `true` if object lock is certainly enabled in a bucket.
-    pub(super) fn has_object_lock(&self, bucket: &str) -> bool {
-        self.keyspace.has_versions.load(Ordering::Relaxed)
-            && self.keyspace.index.read().buckets.contains_key(locked_bucket(bucket).as_str())
+fn try_enable_object_lock(inner: &Inner, bucket: &str) -> Result<()> {
+    inner.check_writable()?;
+    let _exclusive = inner.keyspace.gate.write();
+    let _locked = inner.keyspace.keys.lock(bucket, "");
+    inner.keyspace.index.read().check_bucket(bucket)?;
+    if inner.keyspace.versioning(bucket)? != Versioning::Enabled {
+        let why = "object lock needs versioning, which is not enabled";
+        return Err(Error::InvalidBucketState { bucket: bucket.to_owned(), why });
     }
+    if inner.keyspace.has_object_lock(bucket) {
+        return Ok(());
+    }
+    let head = head_of_new_bucket(inner, &locked_bucket(bucket));
+    let _writer = inner.keyspace.writers.enter();
+    inner.commit_heads(vec![head.into()], Room::Ordinary)
+}
 
-    /// Returns `true` unless it is certain that no version of the bucket has a lock.
-    pub(crate) fn may_have_locks(&self, bucket: &str) -> bool {
-        if !self.keyspace.has_versions.load(Ordering::Relaxed) {
-            return false;
-        }
-        let (index, locked) = (self.keyspace.index.read(), locked_bucket(bucket));
-        index.buckets.contains_key(locked.as_str()) || index.doubt_bucket(&locked).is_some()
-    }
-
-    fn try_enable_object_lock(&self, bucket: &str) -> Result<()> {
-        self.check_writable()?;
-        let _exclusive = self.keyspace.gate.write();
-        let _locked = self.keyspace.keys.lock(bucket, "");
-        self.keyspace.index.read().check_bucket(bucket)?;
-        if self.versioning(bucket)? != Versioning::Enabled {
-            let why = "object lock needs versioning, which is not enabled";
-            return Err(Error::InvalidBucketState { bucket: bucket.to_owned(), why });
-        }
-        if self.has_object_lock(bucket) {
-            return Ok(());
-        }
-        let head = self.head_of_new_bucket(&locked_bucket(bucket));
-        let _writer = self.keyspace.writers.enter();
-        self.commit_heads(vec![head.into()], Room::Ordinary)
-    }
-
-    fn head_of_new_bucket(&self, name: &str) -> Head {
-        let mut head = self.head(Kind::BucketCreated, name, "");
-        head.version = self.keyspace.clock.next();
-        head
-    }
+fn head_of_new_bucket(inner: &Inner, name: &str) -> Head {
+    let mut head = Head::new(Kind::BucketCreated, name, "");
+    head.version = inner.keyspace.clock.next();
+    head
 }
 
 /// Returns the default retention in a bucket's settings.

@@ -8,7 +8,7 @@
 //! Each function that removes a version calls `check`, while it holds the key's lock.
 
 pub(crate) mod bucket;
-mod check;
+pub(crate) mod check;
 pub(crate) mod lock;
 mod operations;
 mod utc;

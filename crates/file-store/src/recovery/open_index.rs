@@ -208,6 +208,7 @@ mod tests {
     use haul_disk_sim::{Medium, MemoryDisk, Survival};
     use haul_testing::eventually;
 
+    use crate::checkpoint::write::checkpoint;
     use crate::{Attributes, Options, Precondition, RecoveryReport, Store, names};
 
     fn open_on(disk: &MemoryDisk) -> (Store, RecoveryReport) {
@@ -236,7 +237,7 @@ mod tests {
         let (store, _) = open_on(&disk);
         store.create_bucket("bucket").unwrap();
         put(&store, "first");
-        store.inner.checkpoint().unwrap();
+        checkpoint(&store.inner).unwrap();
         store.close().unwrap();
         let earlier = index_files();
         for name in disk.list(names::INDEX).unwrap() {
@@ -244,7 +245,7 @@ mod tests {
         }
         let (store, _) = open_on(&disk);
         put(&store, "second");
-        store.inner.checkpoint().unwrap();
+        checkpoint(&store.inner).unwrap();
         assert!(store.get("bucket", "first").is_ok());
         store.close().unwrap();
         assert!(index_files().len() >= 2 && earlier.is_disjoint(&index_files()), "{earlier:?}");
@@ -259,7 +260,7 @@ mod tests {
         store.create_bucket("bucket").unwrap();
         for number in 0..10 {
             put(&store, &number.to_string());
-            store.inner.checkpoint().unwrap();
+            checkpoint(&store.inner).unwrap();
         }
         let runs = || store.inner.keyspace.index.read().keys.runs().len();
         eventually("runs are merged, and their inputs are removed", || runs() < 5);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_append_log::{Log, Lsn, SegmentInfo};
+use haul_append_log::Log;
 use haul_disk::{Disk, Open, Subdir};
 
 use crate::catalog::files::IndexFiles;
@@ -20,9 +20,10 @@ use crate::recovery::marker::{self, Marker};
 use crate::recovery::open_index::{OpenedIndex, Replayed, open_index, remove_unlisted};
 use crate::recovery::replay::Replayer;
 use crate::recovery::survey::{Survey, settle_absent};
-use crate::volume_index::format::{FIRST_RECORD, VolumeId};
+use crate::volume_index::format::FIRST_RECORD;
 use crate::volume_index::pending::Pending;
 use crate::volume_index::{self, IndexWriter};
+use crate::volumes::begun_volumes;
 
 /// The result of opening a store, for display.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -154,17 +155,6 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
         has_versions,
         recovered,
     })
-}
-
-/// Returns the volumes with records. A prepared volume without records may still be removed.
-pub(crate) fn begun_volumes(log: &Log) -> Vec<VolumeId> {
-    let synced = log.synced();
-    let is_begun = |segment: &SegmentInfo| Lsn::new(segment.number, FIRST_RECORD) < synced;
-    log.segments().iter().filter(|segment| is_begun(segment)).map(volume_id).collect()
-}
-
-pub(crate) fn volume_id(segment: &SegmentInfo) -> VolumeId {
-    VolumeId { number: segment.number, nonce: segment.nonce }
 }
 
 /// Returns all volumes that must exist, with their nonces if known: those in the manifest, and

@@ -7,6 +7,7 @@ use haul_disk::File;
 
 use crate::catalog::format::Catalog;
 use crate::catalog::load::{decode_catalog, is_unusable};
+use crate::checkpoint::write::checkpoint;
 use crate::error::Result;
 use crate::inner::Inner;
 use crate::names::{self, IndexFile};
@@ -56,7 +57,7 @@ impl Store {
         if current.is_none() {
             return Ok(None);
         }
-        match self.inner.open_checkpoint() {
+        match open_checkpoint(&self.inner) {
             // A failed write left a catalog whose files were removed.
             Err(error) if is_unusable(&error) => Ok(None),
             opened => opened,
@@ -75,27 +76,25 @@ impl Store {
     pub fn write_checkpoint(&self) -> Result<()> {
         let inner = &self.inner;
         if inner.keyspace.index_files.applied() < inner.volumes.log.synced() {
-            inner.checkpoint()?;
+            checkpoint(inner)?;
             inner.keyspace.checkpoint_due.reset();
         }
         Ok(())
     }
 }
 
-impl Inner {
-    /// Opens the files that the catalog on disk lists. The caller holds the catalog lock.
-    fn open_checkpoint(&self) -> Result<Option<CheckpointFiles>> {
-        let disk = &*self.keyspace.index_files.disk;
-        let Some(catalog_file) = open(disk, names::CATALOG)? else { return Ok(None) };
-        let catalog = decode_catalog(&*catalog_file)?;
-        let mut files = Vec::new();
-        for name in file_names(&catalog) {
-            let Some(file) = open(disk, &name)? else { return Ok(None) };
-            files.push(checkpoint_file(&name, file)?);
-        }
-        files.push(checkpoint_file(names::CATALOG, catalog_file)?);
-        Ok(Some(CheckpointFiles { place: catalog.applied, files }))
+/// Opens the files that the catalog on disk lists. The caller holds the catalog lock.
+fn open_checkpoint(inner: &Inner) -> Result<Option<CheckpointFiles>> {
+    let disk = &*inner.keyspace.index_files.disk;
+    let Some(catalog_file) = open(disk, names::CATALOG)? else { return Ok(None) };
+    let catalog = decode_catalog(&*catalog_file)?;
+    let mut files = Vec::new();
+    for name in file_names(&catalog) {
+        let Some(file) = open(disk, &name)? else { return Ok(None) };
+        files.push(checkpoint_file(&name, file)?);
     }
+    files.push(checkpoint_file(names::CATALOG, catalog_file)?);
+    Ok(Some(CheckpointFiles { place: catalog.applied, files }))
 }
 
 fn checkpoint_file(name: &str, file: Arc<dyn File>) -> Result<CheckpointFile> {

@@ -2,6 +2,6 @@
 //! store that are copied.
 
 pub(crate) mod checkpoint;
-mod confirmation;
+pub(crate) mod confirmation;
 pub(crate) mod interface;
 pub(crate) mod source;

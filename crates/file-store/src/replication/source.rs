@@ -11,6 +11,7 @@ use crate::format::MARKER_TEXT;
 use crate::format::{FilePart, NotANeedle, needles};
 use crate::manifest::ManifestFile;
 use crate::names;
+use crate::replication::confirmation::confirm;
 use crate::replication::interface::ReplicationStatus;
 use crate::store::Store;
 
@@ -43,7 +44,7 @@ impl Store {
     /// If the store waits for its copy, all changes survive the loss of this machine when this
     /// returns.
     pub fn confirm(&self) -> Result<()> {
-        self.inner.confirm()
+        confirm(&self.inner)
     }
 
     /// Returns the store's log, whose segments are the volumes, to follow it with [`Log::reader`].

@@ -103,47 +103,42 @@ impl Store {
             return Err(Error::Invalid { what });
         }
         let upkeep = self.inner.maintenance.upkeep.lock();
-        let state = self.inner.capture_state()?;
+        let state = capture_state(&self.inner)?;
         state.write(&to, &upkeep)
     }
 }
 
-impl Inner {
-    /// Determines the store's state between two writes. The caller holds the [`Upkeep`] lock, so
-    /// that compaction neither appends nor removes anything.
-    fn capture_state(&self) -> Result<StoreState<'_>> {
-        let _no_writer = self.keyspace.gate.write();
-        self.objects.check()?;
-        if self.volumes.log.is_latched() {
-            return Err(Error::Stopped { what: "a sync of the log failed" });
-        }
-        let end = self.volumes.log.synced();
-        let mut manifest =
-            self.volumes.manifest.as_ref().map(ManifestFile::current).unwrap_or_default();
-        let has_record = |number: u32| Lsn::new(number, FIRST_RECORD) < end;
-        let segments = self.volumes.log.segments();
-        let begun = || segments.iter().filter(|segment| has_record(segment.number));
-        manifest.volumes.extend(begun().map(|segment| (segment.number, segment.nonce)));
-        let tail = begun().map(|segment| segment.number).next_back();
-        let tail = match tail {
-            // The page is read now, because another thread may append to this volume later, and
-            // some versions also write to this page.
-            Some(number) => {
-                Some((number, read_end_page(&*self.volumes.disk, &segment_name(number))?))
-            }
-            None => None,
-        };
-        let is_sealed = |number: &u32| tail.as_ref().is_none_or(|(tail, _)| number != tail);
-        // A damaged volume may be listed but not open.
-        let sealed = manifest.volumes.keys().copied().filter(is_sealed).collect();
-        let mut index = self.keyspace.index.write();
-        let pinned: Vec<FilePart> = index.files.uses().map(|(file, _)| file).collect();
-        index.files.pin(&pinned);
-        let (objects, object_bytes) =
-            (index.current_and_older().0, index.current_and_older_bytes().0);
-        drop(index);
-        Ok(StoreState { inner: self, sealed, tail, end, manifest, pinned, objects, object_bytes })
+/// Determines the store's state between two writes. The caller holds the [`Upkeep`] lock, so that
+/// compaction neither appends nor removes anything.
+fn capture_state(inner: &Inner) -> Result<StoreState<'_>> {
+    let _no_writer = inner.keyspace.gate.write();
+    inner.objects.check()?;
+    if inner.volumes.log.is_latched() {
+        return Err(Error::Stopped { what: "a sync of the log failed" });
     }
+    let end = inner.volumes.log.synced();
+    let mut manifest =
+        inner.volumes.manifest.as_ref().map(ManifestFile::current).unwrap_or_default();
+    let has_record = |number: u32| Lsn::new(number, FIRST_RECORD) < end;
+    let segments = inner.volumes.log.segments();
+    let begun = || segments.iter().filter(|segment| has_record(segment.number));
+    manifest.volumes.extend(begun().map(|segment| (segment.number, segment.nonce)));
+    let tail = begun().map(|segment| segment.number).next_back();
+    let tail = match tail {
+        // The page is read now, because another thread may append to this volume later, and some
+        // versions also write to this page.
+        Some(number) => Some((number, read_end_page(&*inner.volumes.disk, &segment_name(number))?)),
+        None => None,
+    };
+    let is_sealed = |number: &u32| tail.as_ref().is_none_or(|(tail, _)| number != tail);
+    // A damaged volume may be listed but not open.
+    let sealed = manifest.volumes.keys().copied().filter(is_sealed).collect();
+    let mut index = inner.keyspace.index.write();
+    let pinned: Vec<FilePart> = index.files.uses().map(|(file, _)| file).collect();
+    index.files.pin(&pinned);
+    let (objects, object_bytes) = (index.current_and_older().0, index.current_and_older_bytes().0);
+    drop(index);
+    Ok(StoreState { inner, sealed, tail, end, manifest, pinned, objects, object_bytes })
 }
 
 impl StoreState<'_> {

@@ -14,7 +14,8 @@ use crate::damage::place::Damage;
 use crate::error::{Error, Result};
 use crate::format::FilePart;
 use crate::inner::Inner;
-use crate::recovery::recover::volume_id;
+use crate::verification::verify::name_damage;
+use crate::volumes::volume_id;
 use crate::worker::{Worker, spawn};
 
 /// The minimum interval between two scrubs.
@@ -87,7 +88,7 @@ impl Pace {
 fn run(inner: &Inner, mut pace: Pace) {
     loop {
         (pace.bytes, pace.began) = (0, Instant::now());
-        if !inner.scrub_volumes(&mut pace) || !inner.scrub_big_files(&mut pace) {
+        if !scrub_volumes(inner, &mut pace) || !scrub_big_files(inner, &mut pace) {
             return;
         }
         Counters::count(&inner.counters.local().scrubs);
@@ -121,121 +122,119 @@ impl Replay for Reading<'_> {
     }
 }
 
-impl Inner {
-    /// Reads all volumes. Returns `false` if the store is being closed.
-    fn scrub_volumes(&self, pace: &mut Pace) -> bool {
-        for segment in self.volumes.log.segments().into_iter().filter(|segment| segment.is_local) {
-            let mut reading = Reading { inner: self, pace, continues: true };
-            let damage = match self.volumes.log.check(segment.number, &mut reading) {
-                Ok(damage) => damage,
-                Err(log::Error::Disk(error)) if !error.is_not_found() => vec![log::Damage {
-                    offset: error.offset.unwrap_or(0),
-                    end: error.offset.unwrap_or(0),
-                    what: error.source.to_string(),
-                    file: error.path,
-                }],
-                // The volume was removed in the meantime.
-                Err(_) => continue,
-            };
-            if !reading.continues {
-                return false;
-            }
-            self.note_volume_damage(&volume_id(&segment), damage);
+/// Reads all volumes. Returns `false` if the store is being closed.
+fn scrub_volumes(inner: &Inner, pace: &mut Pace) -> bool {
+    for segment in inner.volumes.log.segments().into_iter().filter(|segment| segment.is_local) {
+        let mut reading = Reading { inner, pace, continues: true };
+        let damage = match inner.volumes.log.check(segment.number, &mut reading) {
+            Ok(damage) => damage,
+            Err(log::Error::Disk(error)) if !error.is_not_found() => vec![log::Damage {
+                offset: error.offset.unwrap_or(0),
+                end: error.offset.unwrap_or(0),
+                what: error.source.to_string(),
+                file: error.path,
+            }],
+            // The volume was removed in the meantime.
+            Err(_) => continue,
+        };
+        if !reading.continues {
+            return false;
+        }
+        note_volume_damage(inner, &volume_id(&segment), damage);
+    }
+    true
+}
+
+fn note_volume_damage(
+    inner: &Inner,
+    volume: &crate::volume_index::format::VolumeId,
+    damage: Vec<log::Damage>,
+) {
+    if damage.is_empty() {
+        return;
+    }
+    let mut named = name_damage(inner, volume, &damage);
+    named.extend(name_objects(inner, volume.number, &damage));
+    for place in damage {
+        let is_named = named.iter().any(|named| {
+            named.file == place.file && (place.offset..place.end).contains(&named.offset)
+        });
+        if !is_named {
+            inner.volumes.damage.add(place.into());
+        }
+    }
+    for damage in named {
+        inner.volumes.damage.add(damage);
+    }
+    // Compaction does not remove the volume, because its content may be recoverable.
+    inner.maintenance.upkeep.lock().damaged.insert(volume.number);
+}
+
+/// Returns a report for each object whose needle is in a damaged range of a volume.
+fn name_objects(inner: &Inner, volume: u32, found: &[log::Damage]) -> Vec<Damage> {
+    let mut named = Vec::new();
+    let keys = inner.keyspace.index.read().keys.snapshot();
+    let scanned = keys.scan(|bucket, key, entry| {
+        let offset = u64::from(entry.at.lsn.offset());
+        let is_hit = |damage: &&log::Damage| (damage.offset..damage.end).contains(&offset);
+        if entry.at.lsn.segment() == volume
+            && let Some(hit) = found.iter().find(is_hit)
+        {
+            let (bucket, key) = (Some(bucket.to_owned()), Some(key.to_owned()));
+            let (file, what) = (hit.file.clone(), hit.what.clone());
+            named.push(Damage { bucket, key, file, offset, what });
         }
         true
+    });
+    if let Err(Error::Damaged { file, offset, what }) = scanned {
+        named.push(Damage { bucket: None, key: None, file, offset, what });
     }
+    named
+}
 
-    fn note_volume_damage(
-        &self,
-        volume: &crate::volume_index::format::VolumeId,
-        damage: Vec<log::Damage>,
-    ) {
-        if damage.is_empty() {
-            return;
+/// Reads all big objects' files. Returns `false` if the store is being closed.
+fn scrub_big_files(inner: &Inner, pace: &mut Pace) -> bool {
+    let files: Vec<FilePart> = inner.keyspace.index.read().files.parts().collect();
+    for part in files {
+        let mut reading = Reading { inner, pace, continues: true };
+        let outcome = read_big_file(inner, part, &mut reading);
+        if !reading.continues {
+            return false;
         }
-        let mut named = self.name_damage(volume, &damage);
-        named.extend(self.name_objects(volume.number, &damage));
-        for place in damage {
-            let is_named = named.iter().any(|named| {
-                named.file == place.file && (place.offset..place.end).contains(&named.offset)
-            });
-            if !is_named {
-                self.volumes.damage.add(place.into());
-            }
+        let is_used = inner.keyspace.index.read().files.contains(part.id);
+        if let (Err(Error::Damaged { file, offset, what }), true) = (outcome, is_used) {
+            let (bucket, key) = object_of_file(inner, part.id).unzip();
+            inner.volumes.damage.add(Damage { bucket, key, file, offset, what });
         }
-        for damage in named {
-            self.volumes.damage.add(damage);
-        }
-        // Compaction does not remove the volume, because its content may be recoverable.
-        self.maintenance.upkeep.lock().damaged.insert(volume.number);
     }
+    true
+}
 
-    /// Returns a report for each object whose needle is in a damaged range of a volume.
-    fn name_objects(&self, volume: u32, found: &[log::Damage]) -> Vec<Damage> {
-        let mut named = Vec::new();
-        let keys = self.keyspace.index.read().keys.snapshot();
-        let scanned = keys.scan(|bucket, key, entry| {
-            let offset = u64::from(entry.at.lsn.offset());
-            let is_hit = |damage: &&log::Damage| (damage.offset..damage.end).contains(&offset);
-            if entry.at.lsn.segment() == volume
-                && let Some(hit) = found.iter().find(is_hit)
-            {
-                let (bucket, key) = (Some(bucket.to_owned()), Some(key.to_owned()));
-                let (file, what) = (hit.file.clone(), hit.what.clone());
-                named.push(Damage { bucket, key, file, offset, what });
-            }
-            true
-        });
-        if let Err(Error::Damaged { file, offset, what }) = scanned {
-            named.push(Damage { bucket: None, key: None, file, offset, what });
-        }
-        named
+fn read_big_file(inner: &Inner, part: FilePart, reading: &mut Reading<'_>) -> Result<()> {
+    let reader = BigReader::open(&inner.objects, part)?;
+    if !reader.is_local() {
+        return Ok(());
     }
+    let mut offset = 0;
+    while offset < part.bytes && reading.continues {
+        let read = reader.read(offset, STEP_BYTES)?.len() as u64;
+        offset += read;
+        reading.take(read);
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
 
-    /// Reads all big objects' files. Returns `false` if the store is being closed.
-    fn scrub_big_files(&self, pace: &mut Pace) -> bool {
-        let files: Vec<FilePart> = self.keyspace.index.read().files.parts().collect();
-        for part in files {
-            let mut reading = Reading { inner: self, pace, continues: true };
-            let outcome = self.read_big_file(part, &mut reading);
-            if !reading.continues {
-                return false;
-            }
-            let is_used = self.keyspace.index.read().files.contains(part.id);
-            if let (Err(Error::Damaged { file, offset, what }), true) = (outcome, is_used) {
-                let (bucket, key) = self.object_of_file(part.id).unzip();
-                self.volumes.damage.add(Damage { bucket, key, file, offset, what });
-            }
+fn object_of_file(inner: &Inner, id: u128) -> Option<(String, String)> {
+    let keys = inner.keyspace.index.read().keys.snapshot();
+    let mut found = None;
+    let scanned = keys.scan(|bucket, key, entry| {
+        if entry.files.iter().any(|file| file.id == id) {
+            found = Some((bucket.to_owned(), key.to_owned()));
         }
-        true
-    }
-
-    fn read_big_file(&self, part: FilePart, reading: &mut Reading<'_>) -> Result<()> {
-        let reader = BigReader::open(&self.objects, part)?;
-        if !reader.is_local() {
-            return Ok(());
-        }
-        let mut offset = 0;
-        while offset < part.bytes && reading.continues {
-            let read = reader.read(offset, STEP_BYTES)?.len() as u64;
-            offset += read;
-            reading.take(read);
-            if read == 0 {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn object_of_file(&self, id: u128) -> Option<(String, String)> {
-        let keys = self.keyspace.index.read().keys.snapshot();
-        let mut found = None;
-        let scanned = keys.scan(|bucket, key, entry| {
-            if entry.files.iter().any(|file| file.id == id) {
-                found = Some((bucket.to_owned(), key.to_owned()));
-            }
-            found.is_none()
-        });
-        scanned.ok().and(found)
-    }
+        found.is_none()
+    });
+    scanned.ok().and(found)
 }

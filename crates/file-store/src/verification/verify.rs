@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::format::{Kind, needles};
 use crate::index::version_names::readable;
 use crate::inner::Inner;
-use crate::recovery::recover::volume_id;
 use crate::store::Store;
 use crate::volume_index;
 use crate::volume_index::format::{IndexedNeedle, VolumeId};
+use crate::volumes::volume_id;
 
 /// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Store {
                 (verified.objects, verified.bytes) = (objects, bytes);
                 continue;
             }
-            found.extend(inner.name_damage(&volume_id(&segment), &damage));
+            found.extend(name_damage(inner, &volume_id(&segment), &damage));
             found.extend(damage.into_iter().map(Damage::from));
         }
         Ok((sound, found))
@@ -193,26 +193,24 @@ impl Store {
     }
 }
 
-impl Inner {
-    /// Returns a report for everything in damaged ranges of a volume besides objects, which are
-    /// read individually: the buckets, uploads and deletions that its index lists there.
-    pub(crate) fn name_damage(&self, volume: &VolumeId, found: &[log::Damage]) -> Vec<Damage> {
-        let read = volume_index::read(&*self.volumes.disk, volume.number, Some(volume.nonce));
-        let Some(volume_index) = read else { return Vec::new() };
-        let index = self.keyspace.index.read();
-        let mut named = Vec::new();
-        for IndexedNeedle { at, head, .. } in volume_index.needles {
-            let offset = u64::from(at.lsn.offset());
-            let hit = found.iter().find(|damage| (damage.offset..damage.end).contains(&offset));
-            let Some(hit) = hit else { continue };
-            if head.kind == Kind::Object || !index.is_live(&head, at) && !head.ends_something() {
-                continue;
-            }
-            let (bucket, key) = readable(&head.bucket, &head.key);
-            let key = (!key.is_empty()).then_some(key);
-            let (file, what) = (hit.file.clone(), hit.what.clone());
-            named.push(Damage { bucket: Some(bucket), key, file, offset, what });
+/// Returns a report for everything in damaged ranges of a volume besides objects, which are read
+/// individually: the buckets, uploads and deletions that its index lists there.
+pub(crate) fn name_damage(inner: &Inner, volume: &VolumeId, found: &[log::Damage]) -> Vec<Damage> {
+    let read = volume_index::read(&*inner.volumes.disk, volume.number, Some(volume.nonce));
+    let Some(volume_index) = read else { return Vec::new() };
+    let index = inner.keyspace.index.read();
+    let mut named = Vec::new();
+    for IndexedNeedle { at, head, .. } in volume_index.needles {
+        let offset = u64::from(at.lsn.offset());
+        let hit = found.iter().find(|damage| (damage.offset..damage.end).contains(&offset));
+        let Some(hit) = hit else { continue };
+        if head.kind == Kind::Object || !index.is_live(&head, at) && !head.ends_something() {
+            continue;
         }
-        named
+        let (bucket, key) = readable(&head.bucket, &head.key);
+        let key = (!key.is_empty()).then_some(key);
+        let (file, what) = (hit.file.clone(), hit.what.clone());
+        named.push(Damage { bucket: Some(bucket), key, file, offset, what });
     }
+    named
 }

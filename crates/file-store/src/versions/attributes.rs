@@ -1,15 +1,19 @@
 //! Changes the attributes of objects and versions.
 
-use crate::access::lookup::no_such_key;
 use crate::error::{Error, Result};
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::version_names::{VersionName, versions_bucket};
 use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
 use crate::keys::check_attributes;
+use crate::needles::lookup::no_such_key;
+use crate::needles::stored::{append_stored, read_stored};
 use crate::object::{Attributes, ObjectInfo, VersionId, Versioning};
 use crate::object_lock::lock::ObjectLock;
+use crate::replication::confirmation::acknowledge;
 use crate::store::Store;
+use crate::versions::read::version_name;
+use crate::versions::retain::version_tombstone;
 
 impl Store {
     /// Changes the attributes of a key's current object, or of a version, except its lock. `change`
@@ -55,74 +59,81 @@ impl Store {
         let set = || {
             let _writer = inner.keyspace.enter(bucket)?;
             let _lock = inner.keyspace.keys.lock(bucket, key);
-            inner.try_change_attributes(bucket, key, version, change)
+            try_change_attributes(inner, bucket, key, version, change)
         };
-        inner.acknowledge(inner.with_space(set))
+        acknowledge(inner, inner.with_space(set))
     }
 }
 
-impl Inner {
-    /// Appends an object's or a version's needle again, with other attributes.
-    fn try_change_attributes(
-        &self,
-        bucket: &str,
-        key: &str,
-        version: Option<VersionId>,
-        change: &dyn Fn(&Entry, &Attributes) -> Result<Attributes>,
-    ) -> Result<ObjectInfo> {
-        let current = self.find_certain(bucket, key)?;
-        let is_current =
-            |entry: &Entry| version.is_none_or(|version| entry.version_id() == version);
-        let (stored_bucket, stored_key, entry) = match (current.filter(is_current), version) {
-            (Some(entry), _) => (bucket.to_owned(), key.to_owned(), entry),
-            (None, None) => return Err(no_such_key(bucket, key)),
-            (None, Some(version)) => {
-                let versions = versions_bucket(bucket);
-                let (name, entry) = self.find_version(bucket, key, version)?;
-                (versions, name, entry)
-            }
-        };
-        let mut stored = self.read_stored(&stored_bucket, &stored_key)?;
-        stored.attributes = change(&stored.entry, &stored.attributes)?;
-        check_attributes(&stored.attributes)?;
-        let info = stored.entry.info(key);
-        let is_current = stored_bucket == bucket;
-        let copy = if is_current { self.end_of_copy(bucket, key, &stored.entry)? } else { None };
-        let (replaces, ends) = (Some(Replaced::from(entry)), copy.into_iter().collect());
-        let to = (&*stored_bucket, &*stored_key);
-        self.finish_record(self.append_stored(&stored, to, replaces, ends)?)?;
-        Ok(info)
-    }
-
-    /// Returns a tombstone for the current object's copy among the versions, if there is one: the
-    /// copy would have the earlier attributes.
-    fn end_of_copy(&self, bucket: &str, key: &str, current: &Entry) -> Result<Option<Change>> {
-        if self.versioning(bucket)? == Versioning::Off {
-            return Ok(None);
+/// Appends an object's or a version's needle again, with other attributes.
+fn try_change_attributes(
+    inner: &Inner,
+    bucket: &str,
+    key: &str,
+    version: Option<VersionId>,
+    change: &dyn Fn(&Entry, &Attributes) -> Result<Attributes>,
+) -> Result<ObjectInfo> {
+    let current = inner.find_certain(bucket, key)?;
+    let is_current = |entry: &Entry| version.is_none_or(|version| entry.version_id() == version);
+    let (stored_bucket, stored_key, entry) = match (current.filter(is_current), version) {
+        (Some(entry), _) => (bucket.to_owned(), key.to_owned(), entry),
+        (None, None) => return Err(no_such_key(bucket, key)),
+        (None, Some(version)) => {
+            let versions = versions_bucket(bucket);
+            let (name, entry) = find_version(inner, bucket, key, version)?;
+            (versions, name, entry)
         }
-        let (version, is_null) = (current.version, !current.is_versioned);
-        let name = VersionName { version, is_null };
-        let copy = self.find_certain(&versions_bucket(bucket), &name.key_in_bucket(key))?;
-        Ok(copy.map(|entry| self.end_of_version(bucket, key, VersionRow { name, entry })))
-    }
+    };
+    let mut stored = read_stored(inner, &stored_bucket, &stored_key)?;
+    stored.attributes = change(&stored.entry, &stored.attributes)?;
+    check_attributes(&stored.attributes)?;
+    let info = stored.entry.info(key);
+    let is_current = stored_bucket == bucket;
+    let copy = if is_current { copy_tombstone(inner, bucket, key, &stored.entry)? } else { None };
+    let (replaces, ends) = (Some(Replaced::from(entry)), copy.into_iter().collect());
+    let to = (&*stored_bucket, &*stored_key);
+    inner.finish_record(append_stored(inner, &stored, to, replaces, ends)?)?;
+    Ok(info)
+}
 
-    /// Finds a version of a locked key in the internal bucket that is not a delete marker. Returns
-    /// its key there.
-    fn find_version(&self, bucket: &str, key: &str, version: VersionId) -> Result<(String, Entry)> {
-        let (bucket_name, key_name) = (bucket.to_owned(), key.to_owned());
-        let name = self.version_name(bucket, key, version)?.map(|name| name.key_in_bucket(key));
-        let entry = match &name {
-            Some(name) => self.find_certain(&versions_bucket(bucket), name)?,
-            None => None,
-        };
-        let (bucket, key) = (bucket_name, key_name);
-        match name.zip(entry) {
-            Some((_, entry)) if entry.is_delete_marker() => {
-                let created = entry.version.time();
-                Err(Error::IsDeleteMarker { bucket, key, version, created })
-            }
-            Some(found) => Ok(found),
-            None => Err(Error::NoSuchVersion { bucket, key, version }),
+/// Returns a tombstone for the current object's copy among the versions, if there is one: the copy
+/// would have the earlier attributes.
+fn copy_tombstone(
+    inner: &Inner,
+    bucket: &str,
+    key: &str,
+    current: &Entry,
+) -> Result<Option<Change>> {
+    if inner.keyspace.versioning(bucket)? == Versioning::Off {
+        return Ok(None);
+    }
+    let (version, is_null) = (current.version, !current.is_versioned);
+    let name = VersionName { version, is_null };
+    let copy = inner.find_certain(&versions_bucket(bucket), &name.key_in_bucket(key))?;
+    Ok(copy.map(|entry| version_tombstone(inner, bucket, key, VersionRow { name, entry })))
+}
+
+/// Finds a version of a locked key in the internal bucket that is not a delete marker. Returns its
+/// key there.
+fn find_version(
+    inner: &Inner,
+    bucket: &str,
+    key: &str,
+    version: VersionId,
+) -> Result<(String, Entry)> {
+    let (bucket_name, key_name) = (bucket.to_owned(), key.to_owned());
+    let name = version_name(inner, bucket, key, version)?.map(|name| name.key_in_bucket(key));
+    let entry = match &name {
+        Some(name) => inner.find_certain(&versions_bucket(bucket), name)?,
+        None => None,
+    };
+    let (bucket, key) = (bucket_name, key_name);
+    match name.zip(entry) {
+        Some((_, entry)) if entry.is_delete_marker() => {
+            let created = entry.version.time();
+            Err(Error::IsDeleteMarker { bucket, key, version, created })
         }
+        Some(found) => Ok(found),
+        None => Err(Error::NoSuchVersion { bucket, key, version }),
     }
 }

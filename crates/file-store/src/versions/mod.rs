@@ -10,7 +10,7 @@
 //! - At most one version has the ID `null`, except that the internal bucket may have a copy of the
 //!   current object, which a crash between the two steps of a replacement leaves.
 
-mod attributes;
-mod read;
-mod retain;
+pub(crate) mod attributes;
+pub(crate) mod read;
+pub(crate) mod retain;
 mod state;

@@ -1,6 +1,5 @@
 //! Reads and lists versions.
 
-use crate::access::object::Object;
 use crate::clock::Version;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -8,8 +7,10 @@ use crate::index::version_list::list_versions;
 use crate::index::version_names::{VersionName, versions_bucket};
 use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
+use crate::needles::object::Object;
 use crate::object::{ListVersionsRequest, VersionId, VersionInfo, VersionListPage, Versioning};
 use crate::store::Store;
+use crate::versions::retain::scan_versions_of;
 
 /// The bytes that a listing reads ahead from a run at each of its two positions.
 const LIST_READAHEAD_BYTES: usize = 64 << 10;
@@ -87,11 +88,11 @@ impl Store {
         if current.is_some_and(|entry| entry.version_id() == version) {
             return read(self, bucket, key);
         }
-        if inner.versioning(bucket)? == Versioning::Off {
+        if inner.keyspace.versioning(bucket)? == Versioning::Off {
             return Err(missing());
         }
         let name =
-            inner.version_name(bucket, key, version)?.ok_or_else(missing)?.key_in_bucket(key);
+            version_name(inner, bucket, key, version)?.ok_or_else(missing)?.key_in_bucket(key);
         let mut object = match read(self, &versions_bucket(bucket), &name) {
             Err(Error::NoSuchKey { .. }) => return Err(missing()),
             found => found?,
@@ -112,13 +113,13 @@ impl Store {
         let inner = &*self.inner;
         inner.keyspace.index.read().check_bucket(bucket)?;
         let _lock = inner.keyspace.keys.lock(bucket, key);
-        if inner.versioning(bucket)? == Versioning::Off
+        if inner.keyspace.versioning(bucket)? == Versioning::Off
             || inner.find_certain(bucket, key)?.is_some()
         {
             return Ok(None);
         }
         let mut found = None;
-        inner.scan_versions_of(bucket, key, |row| {
+        scan_versions_of(inner, bucket, key, |row| {
             let VersionRow { entry, .. } = row;
             let (info, is_delete_marker) = (entry.info(key), entry.is_delete_marker());
             found = Some(VersionInfo { info, is_latest: true, is_delete_marker });
@@ -139,44 +140,42 @@ impl Store {
         request: &ListVersionsRequest<'_>,
     ) -> Result<VersionListPage> {
         Counters::count(&self.inner.counters.local().lists);
-        self.inner.list_versions(bucket, request)
+        version_page(&self.inner, bucket, request)
     }
 }
 
-impl Inner {
-    /// Returns one page of a listing like [`Store::list_versions`].
-    pub(crate) fn list_versions(
-        &self,
-        bucket: &str,
-        request: &ListVersionsRequest<'_>,
-    ) -> Result<VersionListPage> {
-        let index = self.keyspace.index.read();
-        if let Some(error) = index.doubt_all() {
-            return Err(error);
-        }
-        index.check_bucket(bucket)?;
-        let keys = index.keys.snapshot();
-        drop(index);
-        let mut sources = [(); 2].map(|()| keys.merged(LIST_READAHEAD_BYTES));
-        let page = list_versions(&mut sources, &self.keyspace.index, bucket, request);
-        page.map_err(|error| self.note_index_damage(error))
+/// Returns one page of a listing like [`Store::list_versions`].
+pub(crate) fn version_page(
+    inner: &Inner,
+    bucket: &str,
+    request: &ListVersionsRequest<'_>,
+) -> Result<VersionListPage> {
+    let index = inner.keyspace.index.read();
+    if let Some(error) = index.doubt_all() {
+        return Err(error);
     }
+    index.check_bucket(bucket)?;
+    let keys = index.keys.snapshot();
+    drop(index);
+    let mut sources = [(); 2].map(|()| keys.merged(LIST_READAHEAD_BYTES));
+    let page = list_versions(&mut sources, &inner.keyspace.index, bucket, request);
+    page.map_err(|error| inner.note_index_damage(error))
+}
 
-    /// Returns a version's name in the internal bucket, where the version may not exist.
-    pub(super) fn version_name(
-        &self,
-        bucket: &str,
-        key: &str,
-        version: VersionId,
-    ) -> Result<Option<VersionName>> {
-        if let VersionId::Id(id) = version {
-            return Ok(Some(VersionName { version: Version(id), is_null: false }));
-        }
-        let mut name = None;
-        self.scan_versions_of(bucket, key, |row| {
-            name = Some(row.name).filter(|name| name.is_null);
-            name.is_none()
-        })?;
-        Ok(name)
+/// Returns a version's name in the internal bucket, where the version may not exist.
+pub(super) fn version_name(
+    inner: &Inner,
+    bucket: &str,
+    key: &str,
+    version: VersionId,
+) -> Result<Option<VersionName>> {
+    if let VersionId::Id(id) = version {
+        return Ok(Some(VersionName { version: Version(id), is_null: false }));
     }
+    let mut name = None;
+    scan_versions_of(inner, bucket, key, |row| {
+        name = Some(row.name).filter(|name| name.is_null);
+        name.is_none()
+    })?;
+    Ok(name)
 }

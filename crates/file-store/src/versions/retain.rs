@@ -1,142 +1,121 @@
 //! Retains a key's current object before it is replaced or deleted.
 
-use haul_append_log::{Room, Ticket};
-
-use crate::access::apply::{AppendedRecord, Pending};
 use crate::error::{Error, Result};
-use crate::format::Kind;
+use crate::format::{Head, Kind};
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::version_names::{VersionName, versions_bucket};
 use crate::index::version_rows::{VersionRow, scan_versions};
 use crate::inner::Inner;
-use crate::object::{Attributes, Versioning};
+use crate::needles::apply::{AppendedRecord, Pending};
+use crate::needles::stored::{append_stored, read_stored};
+use crate::object::Versioning;
 
 /// The bytes that are read ahead from a run for one key's versions.
 const READAHEAD_BYTES: usize = 16 << 10;
 
-impl Inner {
-    /// Retains a key's current object before it is replaced or deleted, unless the new version has
-    /// the same ID `null`. The caller has locked the key. Returns the tombstones for versions that
-    /// the new one replaces, which must be appended in its record.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] if the current object cannot be read, or while damage may hide a newer
-    /// state of the key; [`Error::Full`].
-    ///
-    /// # Durability
-    /// The copy survives a power cut when this returns. If the caller then fails, or the machine
-    /// crashes, the internal bucket has a copy of the current object, which listings and later
-    /// changes of the key recognize by its ID.
-    pub(crate) fn retain_current(
-        &self,
-        bucket: &str,
-        key: &str,
-        current: Option<&Entry>,
-        versioning: Versioning,
-    ) -> Result<Vec<Change>> {
-        let append =
-            |records: &mut _| self.append_copy((bucket, key), current, versioning, records);
-        self.finish(Pending::start(append))
-    }
+/// Retains a key's current object before it is replaced or deleted, unless the new version has the
+/// same ID `null`. The caller has locked the key. Returns the tombstones for versions that the new
+/// one replaces, which must be appended in its record.
+///
+/// # Errors
+/// [`Error::Damaged`] if the current object cannot be read, or while damage may hide a newer state
+/// of the key; [`Error::Full`].
+///
+/// # Durability
+/// The copy survives a power cut when this returns. If the caller then fails, or the machine
+/// crashes, the internal bucket has a copy of the current object, which listings and later changes
+/// of the key recognize by its ID.
+pub(crate) fn retain_current(
+    inner: &Inner,
+    bucket: &str,
+    key: &str,
+    current: Option<&Entry>,
+    versioning: Versioning,
+) -> Result<Vec<Change>> {
+    let append = |records: &mut _| append_copy(inner, (bucket, key), current, versioning, records);
+    inner.finish(Pending::start(append))
+}
 
-    /// Appends the copy of an object that [`Self::retain_current`] retains, and adds the record to
-    /// `records`. The caller may append the new version before the copy is durable: after a crash
-    /// the log has a prefix of its records.
-    pub(crate) fn append_copy(
-        &self,
-        (bucket, key): (&str, &str),
-        current: Option<&Entry>,
-        versioning: Versioning,
-        records: &mut Vec<AppendedRecord>,
-    ) -> Result<Vec<Change>> {
-        if versioning == Versioning::Off {
-            return Ok(Vec::new());
-        }
-        // A state of the key that damage hides, and that its file may restore, must be retained,
-        // too.
-        self.check_doubt(bucket, key, current.map(|entry| entry.at.lsn))?;
-        if current.is_some_and(|it| it.is_versioned || versioning == Versioning::Enabled) {
-            records.extend(self.retain(bucket, key)?);
-        }
-        if versioning == Versioning::Enabled {
-            return Ok(Vec::new());
-        }
-        let mut ends = Vec::new();
-        self.scan_versions_of(bucket, key, |row| {
-            if row.name.is_null {
-                ends.push(self.end_of_version(bucket, key, row));
-            }
-            true
-        })?;
-        Ok(ends)
+/// Appends the copy of an object that [`retain_current`] retains, and adds the record to `records`.
+/// The caller may append the new version before the copy is durable: after a crash the log has a
+/// prefix of its records.
+pub(crate) fn append_copy(
+    inner: &Inner,
+    (bucket, key): (&str, &str),
+    current: Option<&Entry>,
+    versioning: Versioning,
+    records: &mut Vec<AppendedRecord>,
+) -> Result<Vec<Change>> {
+    if versioning == Versioning::Off {
+        return Ok(Vec::new());
     }
+    // A state of the key that damage hides, and that its file may restore, must be retained, too.
+    inner.check_doubt(bucket, key, current.map(|entry| entry.at.lsn))?;
+    if current.is_some_and(|it| it.is_versioned || versioning == Versioning::Enabled) {
+        records.extend(retain_version(inner, bucket, key)?);
+    }
+    if versioning == Versioning::Enabled {
+        return Ok(Vec::new());
+    }
+    let mut ends = Vec::new();
+    scan_versions_of(inner, bucket, key, |row| {
+        if row.name.is_null {
+            ends.push(version_tombstone(inner, bucket, key, row));
+        }
+        true
+    })?;
+    Ok(ends)
+}
 
-    fn retain(&self, bucket: &str, key: &str) -> Result<Option<AppendedRecord>> {
-        let stored = self.read_stored(bucket, key)?;
-        let (version, is_null) = (stored.entry.version, !stored.entry.is_versioned);
-        let (versions, name) =
-            (versions_bucket(bucket), VersionName { version, is_null }.key_in_bucket(key));
-        if self.find(&versions, &name)?.is_some() {
-            // An earlier replacement failed after this step.
-            return Ok(None);
-        }
-        self.append_stored(&stored, (&versions, &name), None, Vec::new()).map(Some)
+fn retain_version(inner: &Inner, bucket: &str, key: &str) -> Result<Option<AppendedRecord>> {
+    let stored = read_stored(inner, bucket, key)?;
+    let (version, is_null) = (stored.entry.version, !stored.entry.is_versioned);
+    let (versions, name) =
+        (versions_bucket(bucket), VersionName { version, is_null }.key_in_bucket(key));
+    if inner.find(&versions, &name)?.is_some() {
+        // An earlier replacement failed after this step.
+        return Ok(None);
     }
+    append_stored(inner, &stored, (&versions, &name), None, Vec::new()).map(Some)
+}
 
-    /// Calls `take` with the versions of a key in the internal bucket, from newest to oldest, until
-    /// it returns `false`.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] while damage may hide versions, or if a run is damaged.
-    pub(crate) fn scan_versions_of(
-        &self,
-        bucket: &str,
-        key: &str,
-        take: impl FnMut(VersionRow) -> bool,
-    ) -> Result<()> {
-        let index = self.keyspace.index.read();
-        if let Some(error) = index.doubt_all() {
-            return Err(error);
-        }
-        let keys = index.keys.snapshot();
-        drop(index);
-        let scanned = scan_versions(&mut keys.merged(READAHEAD_BYTES), bucket, key, take);
-        scanned.map_err(|error: Error| self.note_index_damage(error))
+/// Calls `take` with the versions of a key in the internal bucket, from newest to oldest, until it
+/// returns `false`.
+///
+/// # Errors
+/// [`Error::Damaged`] while damage may hide versions, or if a run is damaged.
+pub(crate) fn scan_versions_of(
+    inner: &Inner,
+    bucket: &str,
+    key: &str,
+    take: impl FnMut(VersionRow) -> bool,
+) -> Result<()> {
+    let index = inner.keyspace.index.read();
+    if let Some(error) = index.doubt_all() {
+        return Err(error);
     }
+    let keys = index.keys.snapshot();
+    drop(index);
+    let scanned = scan_versions(&mut keys.merged(READAHEAD_BYTES), bucket, key, take);
+    scanned.map_err(|error: Error| inner.note_index_damage(error))
+}
 
-    /// Returns a tombstone for a version in the internal bucket.
-    pub(crate) fn end_of_version(&self, bucket: &str, key: &str, row: VersionRow) -> Change {
-        let name = row.name.key_in_bucket(key);
-        self.end_of(&versions_bucket(bucket), &name, Some(row.entry))
-    }
+/// Returns a tombstone for a version in the internal bucket.
+pub(crate) fn version_tombstone(inner: &Inner, bucket: &str, key: &str, row: VersionRow) -> Change {
+    let name = row.name.key_in_bucket(key);
+    tombstone(inner, &versions_bucket(bucket), &name, Some(row.entry))
+}
 
-    /// Returns a tombstone for a key.
-    pub(crate) fn end_of(&self, bucket: &str, key: &str, replaces: Option<Entry>) -> Change {
-        let mut head = self.head(Kind::Tombstone, bucket, key);
-        head.version = self.keyspace.clock.next();
-        Change { head, replaces: replaces.map(Replaced::from) }
-    }
-
-    /// Appends an object's needle, and tombstones that take effect together with it.
-    pub(crate) fn append_with_ends(
-        &self,
-        head: &[u8],
-        data: &[u8],
-        ends: &[Change],
-        room: Room,
-    ) -> Result<Ticket> {
-        if ends.is_empty() {
-            return self.append(head, data, room);
-        }
-        let none = Attributes::new();
-        let mut rest = data.to_vec();
-        ends.iter().for_each(|end| rest.extend(end.head.encode(&none)));
-        self.append(head, &rest, room)
-    }
+/// Returns a tombstone for a key.
+pub(crate) fn tombstone(inner: &Inner, bucket: &str, key: &str, replaces: Option<Entry>) -> Change {
+    let mut head = Head::new(Kind::Tombstone, bucket, key);
+    head.version = inner.keyspace.clock.next();
+    Change { head, replaces: replaces.map(Replaced::from) }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::retain_current;
     use crate::{
         Attributes, ListVersionsRequest, Options, Precondition, Store, VersionId, VersionListEntry,
         Versioning,
@@ -155,7 +134,7 @@ mod tests {
         let current = store.inner.find("bucket", "key").unwrap();
         store.set_versioning("bucket", Versioning::Enabled).unwrap();
         let enabled = Versioning::Enabled;
-        store.inner.retain_current("bucket", "key", current.as_ref(), enabled).unwrap();
+        retain_current(&store.inner, "bucket", "key", current.as_ref(), enabled).unwrap();
         assert_eq!((store.stats().objects, store.stats().versions), (1, 1));
         assert_eq!(ids(&store), [id]);
         (dir, store, id)

@@ -6,6 +6,7 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::expiration::page::Search;
 use crate::expiration::tags::KnownTags;
+use crate::expiration::tags::tags_of;
 use crate::expiration::versions::plan::{Expired, expired};
 use crate::index::entry::Change;
 use crate::index::version_rows::VersionRow;
@@ -16,6 +17,8 @@ use crate::lifecycle::rules::LifecycleRule;
 use crate::lifecycle::state::Rules;
 use crate::lifecycle::tags::ObjectTags;
 use crate::object::{Attributes, VersionId};
+use crate::object_lock::check::check_unlocked;
+use crate::versions::retain::{scan_versions_of, version_tombstone};
 
 /// The maximum number of versions that one record removes from a key.
 const RECORD_VERSIONS: usize = 64;
@@ -28,152 +31,148 @@ struct Appended<'a> {
     ticket: Ticket,
 }
 
-impl Inner {
-    /// Removes the expired versions of keys, which are sorted.
-    ///
-    /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
-    /// 2. Locks the keys in order. Evaluates all versions of each key again, because a version may
-    ///    have become current since it was listed. Skips locked versions.
-    /// 3. Appends each key's tombstones, from the oldest version on. After a crash the log has a
-    ///    prefix of them; the next sweep removes the other versions.
-    /// 4. Once the tombstones are durable, reports them to the observer and applies them to the
-    ///    index.
-    ///
-    /// Returns `None`, and removes nothing, if the rules were replaced.
-    pub(crate) fn delete_expired_versions(
-        &self,
-        search: &Search<'_>,
-        rules: &Rules,
-        keys: &[String],
-        known: &KnownTags,
-        report: &mut SweepReport,
-    ) -> Result<Option<()>> {
-        let _writer = self.keyspace.enter(search.bucket)?;
-        if !self.maintenance.lifecycle.is_current(search.bucket, rules) {
-            return Ok(None);
+/// Removes the expired versions of keys, which are sorted.
+///
+/// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
+/// 2. Locks the keys in order. Evaluates all versions of each key again, because a version may have
+///    become current since it was listed. Skips locked versions.
+/// 3. Appends each key's tombstones, from the oldest version on. After a crash the log has a prefix
+///    of them; the next sweep removes the other versions.
+/// 4. Once the tombstones are durable, reports them to the observer and applies them to the index.
+///
+/// Returns `None`, and removes nothing, if the rules were replaced.
+pub(crate) fn delete_expired_versions(
+    inner: &Inner,
+    search: &Search<'_>,
+    rules: &Rules,
+    keys: &[String],
+    known: &KnownTags,
+    report: &mut SweepReport,
+) -> Result<Option<()>> {
+    let _writer = inner.keyspace.enter(search.bucket)?;
+    if !inner.maintenance.lifecycle.is_current(search.bucket, rules) {
+        return Ok(None);
+    }
+    let _locked: Vec<_> =
+        keys.iter().map(|key| inner.keyspace.keys.lock(search.bucket, key)).collect();
+    let (mut appended, mut outcome) = (Vec::new(), Ok(Some(())));
+    for key in keys {
+        if let Err(error) = append_ends(inner, search, key, known, &mut appended, report) {
+            outcome = Err(error);
+            break;
         }
-        let _locked: Vec<_> =
-            keys.iter().map(|key| self.keyspace.keys.lock(search.bucket, key)).collect();
-        let (mut appended, mut outcome) = (Vec::new(), Ok(Some(())));
-        for key in keys {
-            if let Err(error) = self.append_ends(search, key, known, &mut appended, report) {
-                outcome = Err(error);
-                break;
-            }
-        }
-        // Waits for all appended needles, even if a later append failed.
-        for Appended { key, removed, changes, ticket } in appended {
-            match ticket.wait() {
-                Ok(at) => {
-                    for (version, bytes) in removed {
-                        let observer = &self.options.lifecycle_observer;
-                        observer.report(ExpireVersion(version), search.bucket, key);
-                        Counters::count(&self.counters.local().deletes);
-                        report.expired_versions += 1;
-                        report.expired_bytes += bytes;
-                    }
-                    self.apply(changes, at);
+    }
+    // Waits for all appended needles, even if a later append failed.
+    for Appended { key, removed, changes, ticket } in appended {
+        match ticket.wait() {
+            Ok(at) => {
+                for (version, bytes) in removed {
+                    let observer = &inner.options.lifecycle_observer;
+                    observer.report(ExpireVersion(version), search.bucket, key);
+                    Counters::count(&inner.counters.local().deletes);
+                    report.expired_versions += 1;
+                    report.expired_bytes += bytes;
                 }
-                Err(error) => outcome = outcome.and(Err(error.into())),
+                inner.apply(changes, at);
             }
+            Err(error) => outcome = outcome.and(Err(error.into())),
         }
-        outcome
     }
+    outcome
+}
 
-    fn append_ends<'a>(
-        &self,
-        search: &Search<'_>,
-        key: &'a str,
-        known: &KnownTags,
-        appended: &mut Vec<Appended<'a>>,
-        report: &mut SweepReport,
-    ) -> Result<()> {
-        let expired = self.expired_versions(search, key, known, report)?;
-        let mut rows = expired.into_iter().map(|(row, _)| row);
-        let none = Attributes::new();
-        loop {
-            let batch: Vec<VersionRow> = rows.by_ref().take(RECORD_VERSIONS).collect();
-            if batch.is_empty() {
-                return Ok(());
+fn append_ends<'a>(
+    inner: &Inner,
+    search: &Search<'_>,
+    key: &'a str,
+    known: &KnownTags,
+    appended: &mut Vec<Appended<'a>>,
+    report: &mut SweepReport,
+) -> Result<()> {
+    let expired = expired_versions(inner, search, key, known, report)?;
+    let mut rows = expired.into_iter().map(|(row, _)| row);
+    let none = Attributes::new();
+    loop {
+        let batch: Vec<VersionRow> = rows.by_ref().take(RECORD_VERSIONS).collect();
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let removed = batch.iter().map(|row| (row.name.id(), row.entry.bytes)).collect();
+        let end = |row| version_tombstone(inner, search.bucket, key, row);
+        let changes: Vec<Change> = batch.into_iter().map(end).collect();
+        let record: Vec<u8> = changes.iter().flat_map(|change| change.head.encode(&none)).collect();
+        let ticket = inner.append(&record, &[], Room::Reserve)?;
+        appended.push(Appended { key, removed, changes, ticket });
+    }
+}
+
+/// Returns a locked key's expired versions that no lock protects, from oldest to newest. Counts the
+/// others in the report.
+pub(crate) fn expired_versions<'a>(
+    inner: &Inner,
+    search: &Search<'a>,
+    key: &str,
+    known: &KnownTags,
+    report: &mut SweepReport,
+) -> Result<Vec<(VersionRow, &'a LifecycleRule)>> {
+    let Search { bucket, lifecycle, now_ms, .. } = *search;
+    let mut removable = Vec::new();
+    for found in versions_that_may_expire(inner, search, key)? {
+        let tags = match found.rule {
+            Some(_) => None,
+            None => {
+                let at = found.row.entry.at;
+                let Some(tags) = tags_of(inner, (bucket, key), at, known, report)? else {
+                    continue;
+                };
+                Some(tags)
             }
-            let removed = batch.iter().map(|row| (row.name.id(), row.entry.bytes)).collect();
-            let end = |row| self.end_of_version(search.bucket, key, row);
-            let changes: Vec<Change> = batch.into_iter().map(end).collect();
-            let record: Vec<u8> =
-                changes.iter().flat_map(|change| change.head.encode(&none)).collect();
-            let ticket = self.append(&record, &[], Room::Reserve)?;
-            appended.push(Appended { key, removed, changes, ticket });
+        };
+        let tags = tags.as_ref().map_or(ObjectTags::none(), ObjectTags::Known);
+        let Some(rule) = found.rule_for(lifecycle, key, tags, now_ms) else { continue };
+        match check_unlocked(inner, bucket, key, &found.row.entry, false) {
+            Ok(()) => removable.push((found.row, rule)),
+            Err(Error::Locked { .. }) => report.locked += 1,
+            // It may be locked.
+            Err(Error::Damaged { .. }) => report.skipped += 1,
+            Err(error) => return Err(error),
         }
     }
+    Ok(removable)
+}
 
-    /// Returns a locked key's expired versions that no lock protects, from oldest to newest. Counts
-    /// the others in the report.
-    pub(crate) fn expired_versions<'a>(
-        &self,
-        search: &Search<'a>,
-        key: &str,
-        known: &KnownTags,
-        report: &mut SweepReport,
-    ) -> Result<Vec<(VersionRow, &'a LifecycleRule)>> {
-        let Search { bucket, lifecycle, now_ms, .. } = *search;
-        let mut removable = Vec::new();
-        for found in self.versions_that_may_expire(search, key)? {
-            let tags = match found.rule {
-                Some(_) => None,
-                None => {
-                    let at = found.row.entry.at;
-                    let Some(tags) = self.tags_of((bucket, key), at, known, report)? else {
-                        continue;
-                    };
-                    Some(tags)
-                }
-            };
-            let tags = tags.as_ref().map_or(ObjectTags::none(), ObjectTags::Known);
-            let Some(rule) = found.rule_for(lifecycle, key, tags, now_ms) else { continue };
-            match self.check_unlocked(bucket, key, &found.row.entry, false) {
-                Ok(()) => removable.push((found.row, rule)),
-                Err(Error::Locked { .. }) => report.locked += 1,
-                // It may be locked.
-                Err(Error::Damaged { .. }) => report.skipped += 1,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(removable)
+/// Returns the positions of these keys' versions whose tags decide if they have expired.
+pub(crate) fn places_of_version_tags(
+    inner: &Inner,
+    search: &Search<'_>,
+    keys: &[String],
+) -> Result<Vec<Position>> {
+    let mut places = Vec::new();
+    if !search.lifecycle.has_tags() {
+        return Ok(places);
     }
+    for key in keys {
+        let _locked = inner.keyspace.keys.lock(search.bucket, key);
+        let found = versions_that_may_expire(inner, search, key)?;
+        let by_tags = found.iter().filter(|found| found.rule.is_none());
+        places.extend(by_tags.map(|found| found.row.entry.at));
+    }
+    Ok(places)
+}
 
-    /// Returns the positions of these keys' versions whose tags decide if they have expired.
-    pub(crate) fn places_of_version_tags(
-        &self,
-        search: &Search<'_>,
-        keys: &[String],
-    ) -> Result<Vec<Position>> {
-        let mut places = Vec::new();
-        if !search.lifecycle.has_tags() {
-            return Ok(places);
-        }
-        for key in keys {
-            let _locked = self.keyspace.keys.lock(search.bucket, key);
-            let found = self.versions_that_may_expire(search, key)?;
-            let by_tags = found.iter().filter(|found| found.rule.is_none());
-            places.extend(by_tags.map(|found| found.row.entry.at));
-        }
-        Ok(places)
-    }
-
-    /// Returns a locked key's versions that have expired, or that expire if their tags match, from
-    /// oldest to newest.
-    fn versions_that_may_expire<'a>(
-        &self,
-        search: &Search<'a>,
-        key: &str,
-    ) -> Result<Vec<Expired<'a>>> {
-        let Search { bucket, lifecycle, now_ms, .. } = *search;
-        let current = self.find_certain(bucket, key)?;
-        let mut rows = Vec::new();
-        self.scan_versions_of(bucket, key, |row| {
-            rows.push(row);
-            true
-        })?;
-        Ok(expired(lifecycle, key, current.as_ref(), rows, now_ms))
-    }
+/// Returns a locked key's versions that have expired, or that expire if their tags match, from
+/// oldest to newest.
+fn versions_that_may_expire<'a>(
+    inner: &Inner,
+    search: &Search<'a>,
+    key: &str,
+) -> Result<Vec<Expired<'a>>> {
+    let Search { bucket, lifecycle, now_ms, .. } = *search;
+    let current = inner.find_certain(bucket, key)?;
+    let mut rows = Vec::new();
+    scan_versions_of(inner, bucket, key, |row| {
+        rows.push(row);
+        true
+    })?;
+    Ok(expired(lifecycle, key, current.as_ref(), rows, now_ms))
 }

@@ -6,6 +6,7 @@ use crate::inner::Inner;
 use crate::lifecycle::rules::millis;
 use crate::lifecycle::tags::ObjectTags;
 use crate::object::{ListVersionsRequest, VersionId, VersionInfo, VersionListEntry};
+use crate::versions::read::version_page;
 
 /// A search's position and state.
 #[derive(Debug, Default)]
@@ -70,31 +71,29 @@ impl VersionScan {
     }
 }
 
-impl Inner {
-    /// Lists one page of versions, and returns the keys that may have expired ones, in order.
-    pub(crate) fn keys_with_expired_versions(
-        &self,
-        search: &Search<'_>,
-        scan: &mut VersionScan,
-    ) -> Result<Vec<String>> {
-        let limit = usize::try_from(PAGE_KEYS).unwrap_or(usize::MAX);
-        let (after, after_version) = match &scan.after {
-            Some((key, version)) => (Some(key.as_str()), Some(*version)),
-            None => (None, None),
-        };
-        let prefix = search.prefix;
-        let request = ListVersionsRequest { prefix, delimiter: None, after, after_version, limit };
-        let page = self.list_versions(search.bucket, &request)?;
-        let mut keys = Vec::new();
-        for entry in page.entries {
-            let VersionListEntry::Version(version) = entry else { continue };
-            keys.extend(scan.add(search, &version));
-            scan.after = Some((version.info.key, version.info.version_id));
-        }
-        if !page.more {
-            keys.extend(scan.end_of_key(search));
-            scan.is_complete = true;
-        }
-        Ok(keys)
+/// Lists one page of versions, and returns the keys that may have expired ones, in order.
+pub(crate) fn keys_with_expired_versions(
+    inner: &Inner,
+    search: &Search<'_>,
+    scan: &mut VersionScan,
+) -> Result<Vec<String>> {
+    let limit = usize::try_from(PAGE_KEYS).unwrap_or(usize::MAX);
+    let (after, after_version) = match &scan.after {
+        Some((key, version)) => (Some(key.as_str()), Some(*version)),
+        None => (None, None),
+    };
+    let prefix = search.prefix;
+    let request = ListVersionsRequest { prefix, delimiter: None, after, after_version, limit };
+    let page = version_page(inner, search.bucket, &request)?;
+    let mut keys = Vec::new();
+    for entry in page.entries {
+        let VersionListEntry::Version(version) = entry else { continue };
+        keys.extend(scan.add(search, &version));
+        scan.after = Some((version.info.key, version.info.version_id));
     }
+    if !page.more {
+        keys.extend(scan.end_of_key(search));
+        scan.is_complete = true;
+    }
+    Ok(keys)
 }

@@ -12,15 +12,15 @@ use crate::inner::Inner;
 /// An object's data in a volume, read block by block. The data stays readable as long as this value
 /// exists.
 pub(crate) struct BlockData {
-    pub(super) inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// The bucket and the key, for error messages.
-    pub(super) name: (String, String),
-    pub(super) record: PinnedRecord,
+    pub(crate) name: (String, String),
+    pub(crate) record: PinnedRecord,
     /// The data's offset in the record's payload.
-    pub(super) data_at: u32,
-    pub(super) bytes: u32,
+    pub(crate) data_at: u32,
+    pub(crate) bytes: u32,
     /// One checksum per block.
-    pub(super) blocks: Box<[u32]>,
+    pub(crate) blocks: Box<[u32]>,
 }
 
 impl std::fmt::Debug for BlockData {

@@ -77,7 +77,7 @@ impl Inner {
     }
 
     /// Reads a needle's head like [`Self::read_head`], if it is in the page cache.
-    pub(super) fn read_head_cached(
+    pub(crate) fn read_head_cached(
         &self,
         candidate: Candidate,
         bucket: &str,
@@ -268,7 +268,7 @@ impl Inner {
     }
 
     /// Returns the error for a damaged record.
-    pub(super) fn damaged(&self, lsn: Lsn, what: &str) -> Error {
+    pub(crate) fn damaged(&self, lsn: Lsn, what: &str) -> Error {
         let file = self.volumes.disk.root().join(log::segment_name(lsn.segment()));
         Error::Damaged { file, offset: lsn.offset().into(), what: what.to_owned() }
     }
@@ -293,7 +293,7 @@ impl Inner {
     }
 
     /// Decodes the needle's head at the start of a record's payload.
-    pub(super) fn head_in(
+    pub(crate) fn head_in(
         &self,
         at: Position,
         front: &[u8],
@@ -309,7 +309,7 @@ impl Inner {
 
     /// Reads a needle's start from its record: at least the head, unless the needle is malformed.
     /// One read suffices unless the attributes are very long.
-    pub(super) fn read_front(&self, candidate: Candidate) -> Result<(Position, Vec<u8>)> {
+    pub(crate) fn read_front(&self, candidate: Candidate) -> Result<(Position, Vec<u8>)> {
         let mut buffer = vec![0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
         loop {
             let (at, front) = self.volumes.log.read_front_hinted(candidate.lsn, &mut buffer)?;

@@ -2,6 +2,7 @@
 
 use haul_append_log::{Position, Ticket};
 
+use crate::checkpoint::write::is_checkpoint_due;
 use crate::error::Result;
 use crate::index::Index;
 use crate::index::entry::Change;
@@ -91,7 +92,7 @@ impl Inner {
             volume = volume.max(at.lsn.segment());
         }
         let is_worn = index.volumes.take_worn();
-        let is_checkpoint_due = self.is_checkpoint_due(&index);
+        let is_checkpoint_due = is_checkpoint_due(self, &index);
         drop(index);
         if is_checkpoint_due {
             self.volumes.indexes.wake();

@@ -159,6 +159,7 @@ impl Inner {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
+    use crate::compaction::thread::index_sealed_volumes;
     use crate::{Attributes, Options, Precondition, Store, names, volume_index};
 
     #[test]
@@ -181,9 +182,9 @@ mod tests {
             volume_index::read(&*inner.volumes.disk, volume, None)
                 .is_some_and(|index| index.is_complete)
         };
-        let complete = || inner.index_sealed_volumes(&AtomicBool::new(false)).unwrap();
+        let complete = || index_sealed_volumes(inner, &AtomicBool::new(false)).unwrap();
         complete();
-        inner.volumes.indexes.write(&crate::recovery::recover::begun_volumes(&inner.volumes.log));
+        inner.volumes.indexes.write(&crate::volumes::begun_volumes(&inner.volumes.log));
         assert_eq!((indexed(), is_complete(1), is_complete(2)), (vec![1, 2], true, false));
 
         let mut upkeep = inner.maintenance.upkeep.lock();

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use haul_disk::File;
 use haul_sync::Mutex;
 
-use crate::access::block_data::BlockData;
 use crate::big_files::file::BigReader;
 use crate::big_files::pinned::PinnedFile;
 use crate::error::{Error, Result};
 use crate::format::FilePart;
 use crate::inner::Inner;
 use crate::memory::locked::LockedObject;
+use crate::needles::block_data::BlockData;
 use crate::object::{Attributes, ObjectInfo};
 
 /// An object that is open for reading. Its bytes stay readable even if it is overwritten or deleted
@@ -24,7 +24,7 @@ pub struct Object {
     pub info: ObjectInfo,
     /// The attributes that were stored with the object.
     pub attributes: Attributes,
-    pub(super) content: Content,
+    pub(crate) content: Content,
 }
 
 /// The maximum number of files in a pinned object. Each request counts and looks up all of them on
@@ -44,7 +44,7 @@ pub struct PinnedRange {
 
 /// The content of an object, as far as it is read.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(crate) enum Content {
     /// Only the head was read. The lengths of the parts are known if the object is in files.
     Head(Box<[FilePart]>),
     Memory(Bytes),
@@ -56,13 +56,13 @@ pub(super) enum Content {
 }
 
 /// The files of a big object, referenced until this value is dropped.
-pub(super) struct Files {
-    pub(super) inner: Arc<Inner>,
+pub(crate) struct Files {
+    pub(crate) inner: Arc<Inner>,
     /// The bucket and the key, for error messages.
-    pub(super) name: (String, String),
-    pub(super) parts: Box<[FilePart]>,
+    pub(crate) name: (String, String),
+    pub(crate) parts: Box<[FilePart]>,
     /// The index and the reader of the file that was read last.
-    pub(super) open: Mutex<Option<(usize, Arc<BigReader>)>>,
+    pub(crate) open: Mutex<Option<(usize, Arc<BigReader>)>>,
 }
 
 impl std::fmt::Debug for Files {
@@ -83,7 +83,7 @@ impl Drop for Files {
 
 impl Object {
     /// Returns `true` if the whole content is in memory or in files.
-    pub(super) fn has_content(&self) -> bool {
+    pub(crate) fn has_content(&self) -> bool {
         matches!(self.content, Content::Memory(_) | Content::Files(_))
     }
 
