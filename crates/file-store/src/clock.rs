@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The number of bits that count versions within a millisecond.
 pub(crate) const COUNTER_BITS: u32 = 20;
 
-/// A write's unique time: milliseconds since 1970 and a counter. Later writes have greater
-/// versions, even if the system clock is set back.
+/// A write's time: milliseconds since 1970 and a counter. Later writes of a key in a bucket with
+/// versions have greater versions, and so have later uploads, even if the system clock is set back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Version(pub(crate) u64);
 
@@ -51,17 +51,23 @@ impl TimeSource {
     }
 }
 
+/// The lead of the newest version over the clock, in milliseconds, from which the clock must have
+/// been ahead once. A shorter lead is a step back, after which the clock soon catches up.
+const LEAD_MAX_MS: u64 = 60_000;
+
 /// The source of versions.
 #[derive(Debug)]
 pub(crate) struct Clock {
     last: AtomicU64,
+    /// The last version that [`Self::next_of_key`] took from a clock that was ahead once.
+    last_present: AtomicU64,
     source: TimeSource,
 }
 
 impl Clock {
     /// Creates a clock whose versions are all greater than `last`.
     pub(crate) fn after(last: Version, source: TimeSource) -> Self {
-        Self { last: AtomicU64::new(last.0), source }
+        Self { last: AtomicU64::new(last.0), last_present: AtomicU64::new(0), source }
     }
 
     /// Returns the time in milliseconds since 1970.
@@ -74,16 +80,39 @@ impl Clock {
         UNIX_EPOCH + Duration::from_millis(self.now_ms())
     }
 
+    /// Returns a version greater than all before it.
     pub(crate) fn next(&self) -> Version {
-        let now = self.now_ms() << COUNTER_BITS;
-        let next = |last: u64| Some(now.max(last + 1));
-        let last = self
-            .last
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
-            .expect("the counter of versions does not overflow");
-        debug_assert!(last < u64::MAX);
-        Version(now.max(last + 1))
+        next(&self.last, self.now_ms())
     }
+
+    /// Returns a version for an object of a key whose newest version is `newest`: greater than that
+    /// one, and if possible with the present time. It is also greater than all versions of other
+    /// keys, unless the clock was ahead once: versions of that time must not give objects that are
+    /// stored later a time in the future.
+    pub(crate) fn next_of_key(&self, newest: Option<Version>) -> Version {
+        if !self.was_ahead() {
+            return self.next();
+        }
+        let present = next(&self.last_present, self.now_ms());
+        newest.map_or(present, |newest| present.max(Version(newest.0 + 1)))
+    }
+
+    /// Returns `true` if there are versions from a time that has not come yet.
+    pub(crate) fn was_ahead(&self) -> bool {
+        let last = Version(self.last.load(Ordering::Relaxed));
+        last.millis().checked_sub(self.now_ms()).is_some_and(|lead| lead > LEAD_MAX_MS)
+    }
+}
+
+/// Returns a version with this time, or the one after `last`, and stores it there.
+fn next(last: &AtomicU64, now_ms: u64) -> Version {
+    let now = now_ms << COUNTER_BITS;
+    let after = |last: u64| Some(now.max(last + 1));
+    let last = last
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after)
+        .expect("the counter of versions does not overflow");
+    debug_assert!(last < u64::MAX);
+    Version(now.max(last + 1))
 }
 
 #[cfg(test)]
@@ -102,5 +131,24 @@ mod tests {
         assert_eq!(set_back.next(), Version(ahead.0 + 1), "the clock was set back");
         let manual = Clock::after(Version(0), TimeSource::Manual(Arc::new(AtomicU64::new(7))));
         assert_eq!((manual.next().millis(), manual.now_ms()), (7, 7));
+    }
+
+    #[test]
+    fn clock_that_was_ahead_gives_later_objects_the_present_time() {
+        let millis = Arc::new(AtomicU64::new(100_000));
+        let clock = |last| Clock::after(last, TimeSource::Manual(Arc::clone(&millis)));
+        let soon = clock(Version::from_millis(100_000 + LEAD_MAX_MS));
+        assert!(
+            soon.next_of_key(None) > Version::from_millis(100_000 + LEAD_MAX_MS),
+            "a step back"
+        );
+        let far = Version::from_millis(900_000_000);
+        let clock = clock(far);
+        let (first, second) = (clock.next_of_key(None), clock.next_of_key(None));
+        assert!(first < second && [first, second].iter().all(|it| it.millis() == 100_000));
+        assert_eq!(clock.next_of_key(Some(far)), Version(far.0 + 1), "versions of a key increase");
+        assert_eq!(clock.next(), Version(far.0 + 1), "all else is ordered in the store");
+        millis.store(900_000_001, Ordering::Relaxed);
+        assert_eq!(clock.next_of_key(Some(first)), Version::from_millis(900_000_001));
     }
 }

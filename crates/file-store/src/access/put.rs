@@ -17,7 +17,7 @@ use crate::object_lock::check::attributes_of_new;
 use crate::object_lock::lock::ObjectLock;
 use crate::replication::confirmation::acknowledge;
 use crate::store::Store;
-use crate::versions::retain::retain_current;
+use crate::versions::retain::{next_version, retain_current};
 
 /// The content of a new object.
 pub(crate) enum Source<'a> {
@@ -331,7 +331,7 @@ fn append_version(
     check_precondition(inner, &head.bucket, &head.key, current.as_ref(), precondition)?;
     let ends = retain_current(inner, &head.bucket, &head.key, current.as_ref(), versioning)?;
     head.is_versioned = versioning == Versioning::Enabled;
-    head.version = inner.keyspace.clock.next();
+    head.version = next_version(inner, &head.bucket, &head.key, current.as_ref(), versioning)?;
     let encoded = head.encode(attributes);
     let ticket = inner.append_with_ends(&encoded, data, &ends, Room::Ordinary)?;
     Ok((current.map(Replaced::from), ends, ticket))

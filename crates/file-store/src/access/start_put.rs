@@ -106,7 +106,7 @@ fn start_put(
     head.bytes = bytes.len() as u64;
     head.etag.md5 = haul_md5_lanes::digest(bytes);
     head.blocks = block_checksums(bytes);
-    head.version = inner.keyspace.clock.next();
+    head.version = inner.keyspace.clock.next_of_key(None);
     let encoded = head.encode(attributes);
     let Some(ticket) = inner.try_append(&encoded, bytes, Room::Ordinary)? else {
         return Ok(None);

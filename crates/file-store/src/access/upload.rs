@@ -12,7 +12,6 @@ use crate::index::Index;
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::uploads::list::{ListUploadsRequest, UploadListPage, list};
 use crate::index::uploads::{Upload, UploadName, new_id, parse, print};
-use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::needles::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::object::{
@@ -21,7 +20,7 @@ use crate::object::{
 use crate::object_lock::check::attributes_of_new;
 use crate::replication::confirmation::acknowledge;
 use crate::store::Store;
-use crate::versions::retain::retain_current;
+use crate::versions::retain::{next_version, retain_current};
 
 impl Store {
     /// Starts an upload and returns its ID. IDs sort in the order in which the uploads started.
@@ -242,7 +241,7 @@ impl Store {
         }
         let versioning = inner.keyspace.versioning(bucket)?;
         let ends = retain_current(inner, bucket, key, current.as_ref(), versioning)?;
-        head.version = inner.keyspace.clock.next();
+        head.version = next_version(inner, bucket, key, current.as_ref(), versioning)?;
         end.version = inner.keyspace.clock.next();
         head.is_versioned = versioning == Versioning::Enabled;
         let info = head.info();

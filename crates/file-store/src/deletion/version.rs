@@ -16,7 +16,9 @@ use crate::needles::apply::{AppendedRecord, Pending};
 use crate::needles::stored::{append_stored, read_stored};
 use crate::object::{Attributes, Deleted, VersionId, Versioning};
 use crate::object_lock::check::check_unlocked;
-use crate::versions::retain::{append_copy, scan_versions_of, tombstone, version_tombstone};
+use crate::versions::retain::{
+    append_copy, next_version, scan_versions_of, tombstone, version_tombstone,
+};
 
 /// The versions on which deleting versions of a key depends.
 #[derive(Debug, Default)]
@@ -56,11 +58,11 @@ fn append_marker(
     if let Some(entry) = &current {
         deletion.check(|| entry.info(key))?;
     }
+    let version = next_version(inner, bucket, key, current.as_ref(), versioning)?;
     let mut ends = append_copy(inner, (bucket, key), current.as_ref(), versioning, records)?;
     if existed {
         ends.push(tombstone(inner, bucket, key, current));
     }
-    let version = inner.keyspace.clock.next();
     let is_versioned = versioning == Versioning::Enabled;
     let name = VersionName { version, is_null: !is_versioned };
     let mut head = Head::new(Kind::Object, &versions_bucket(bucket), &name.key_in_bucket(key));

@@ -1,5 +1,6 @@
 //! Retains a key's current object before it is replaced or deleted.
 
+use crate::clock::Version;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::entry::{Change, Entry, Replaced};
@@ -98,6 +99,34 @@ pub(crate) fn scan_versions_of(
     drop(index);
     let scanned = scan_versions(&mut keys.merged(READAHEAD_BYTES), bucket, key, take);
     scanned.map_err(|error: Error| inner.note_index_damage(error))
+}
+
+/// Returns the version of a new object or delete marker of a locked key, whose present object is
+/// `current`: greater than those of all others of the key. A read is needed only if the clock was
+/// ahead once ([`crate::clock::Clock::next_of_key`]) and the key has no current object.
+///
+/// # Errors
+/// Fails like [`scan_versions_of`].
+pub(crate) fn next_version(
+    inner: &Inner,
+    bucket: &str,
+    key: &str,
+    current: Option<&Entry>,
+    versioning: Versioning,
+) -> Result<Version> {
+    let clock = &inner.keyspace.clock;
+    if versioning == Versioning::Off {
+        // Nothing orders the successive objects of a key by their versions.
+        return Ok(clock.next_of_key(None));
+    }
+    let mut newest = current.map(|entry| entry.version);
+    if newest.is_none() && clock.was_ahead() {
+        scan_versions_of(inner, bucket, key, |row| {
+            newest = Some(row.name.version);
+            false
+        })?;
+    }
+    Ok(clock.next_of_key(newest))
 }
 
 /// Returns a tombstone for a version in the internal bucket.

@@ -48,6 +48,7 @@ mod uploads;
 mod versions;
 mod victim;
 mod volume_map;
+mod wrong_clock;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
