@@ -94,6 +94,12 @@ pub struct Stats {
 }
 
 impl Store {
+    /// Returns the memory of the big objects' files that are pinned in the page cache, in bytes.
+    #[must_use]
+    pub fn pinned_bytes(&self) -> u64 {
+        self.inner.objects.pinned.bytes()
+    }
+
     /// Returns the store's state, and its counters since it was opened.
     #[must_use]
     pub fn stats(&self) -> Stats {

@@ -203,6 +203,9 @@ pub struct Limits {
     /// The memory for the cache of hot objects, which have up to 4 MiB; the cache serves GET and
     /// HEAD. 0 disables the cache. 64 MiB.
     pub cache_bytes_max: u64,
+    /// The memory that the cache shares with bodies and with the store's pinned files: the cache
+    /// takes what those do not use. 0: the cache has memory of its own. 0.
+    pub shared_memory_bytes: u64,
     /// The time after which a bucket's access log records are delivered. 5 min.
     pub log_delivery_time: Duration,
     /// The size at which a bucket's access log records are delivered. 1 MiB.
@@ -232,6 +235,7 @@ impl Default for Limits {
             body_memory_bytes_max: 256 << 20,
             peer_body_memory_bytes_max: 128 << 20,
             cache_bytes_max: 64 << 20,
+            shared_memory_bytes: 0,
             log_delivery_time: Duration::from_secs(300),
             log_object_bytes: 1 << 20,
             log_memory_bytes_max: 64 << 20,

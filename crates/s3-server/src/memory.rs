@@ -1,10 +1,11 @@
 //! Limits the memory for request and response bodies: all peers' together, and each peer's.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 
@@ -24,6 +25,10 @@ impl PeerMemory {
 /// The memory for all bodies.
 pub(crate) struct BodyMemory {
     all: Arc<Semaphore>,
+    bytes_max: u64,
+    /// The bytes that may be reserved before [`Self::wait_until_beyond`] returns.
+    expected_bytes: AtomicU64,
+    beyond: Notify,
     wait_time_max: Duration,
 }
 
@@ -52,7 +57,30 @@ impl Reserved {
 
 impl BodyMemory {
     pub(crate) fn new(bytes_max: u64, wait_time_max: Duration) -> Self {
-        Self { all: Arc::new(Semaphore::new(units(bytes_max) as usize)), wait_time_max }
+        let all = Arc::new(Semaphore::new(units(bytes_max) as usize));
+        let (expected_bytes, beyond) = (AtomicU64::new(u64::MAX), Notify::new());
+        Self { all, bytes_max, expected_bytes, beyond, wait_time_max }
+    }
+
+    /// Returns the memory that is reserved now, in bytes.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        let free = self.all.available_permits() as u64 * UNIT_BYTES;
+        self.bytes_max.saturating_sub(free)
+    }
+
+    /// Waits until more than `bytes` are reserved. One thread at a time may wait.
+    pub(crate) async fn wait_until_beyond(&self, bytes: u64) {
+        self.expected_bytes.store(bytes, Relaxed);
+        while self.reserved_bytes() <= bytes {
+            self.beyond.notified().await;
+        }
+    }
+
+    fn reserved(&self, all: OwnedSemaphorePermit, peer: Option<OwnedSemaphorePermit>) -> Reserved {
+        if self.reserved_bytes() > self.expected_bytes.load(Relaxed) {
+            self.beyond.notify_one();
+        }
+        Reserved { all, peer }
     }
 
     /// Waits for memory for `bytes`. A peer waits for its own share first, so that its requests do
@@ -75,7 +103,7 @@ impl BodyMemory {
                 None => None,
             };
             let all = Arc::clone(&self.all).acquire_many_owned(units).await?;
-            Ok::<_, tokio::sync::AcquireError>(Reserved { all, peer })
+            Ok::<_, tokio::sync::AcquireError>(self.reserved(all, peer))
         };
         match tokio::time::timeout(self.wait_time_max, reserved).await {
             Ok(Ok(reserved)) => Ok(reserved),
@@ -91,7 +119,7 @@ impl BodyMemory {
             Some(PeerMemory(share)) => Some(reserve(share)?),
             None => None,
         };
-        Some(Reserved { all: reserve(&self.all)?, peer })
+        Some(self.reserved(reserve(&self.all)?, peer))
     }
 }
 
@@ -134,6 +162,19 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    #[tokio::test]
+    async fn wait_ends_when_more_than_expected_is_reserved() {
+        let memory = BodyMemory::new(10 * UNIT_BYTES, SECOND);
+        let first = memory.try_reserve(None, 4 * UNIT_BYTES).unwrap();
+        let wait = memory.wait_until_beyond(4 * UNIT_BYTES);
+        let mut wait = std::pin::pin!(wait);
+        assert!(tokio::time::timeout(Duration::from_millis(10), &mut wait).await.is_err());
+        let second = memory.try_reserve(None, 1).unwrap();
+        tokio::time::timeout(10 * SECOND, wait).await.unwrap();
+        memory.wait_until_beyond(4 * UNIT_BYTES).await;
+        drop((first, second));
+    }
+
     #[test]
     fn memory_stays_reserved_as_long_as_the_bytes_exist() {
         let memory = BodyMemory::new(10 * UNIT_BYTES, SECOND);
@@ -143,7 +184,7 @@ mod tests {
         assert_eq!(free(), (4, 2));
         assert!(memory.try_reserve(Some(&peer), 3 * UNIT_BYTES).is_none());
         reserved.shrink_to(UNIT_BYTES + 1);
-        assert_eq!(free(), (8, 6));
+        assert_eq!((free(), memory.reserved_bytes()), ((8, 6), 2 * UNIT_BYTES));
         // A reservation does not grow.
         reserved.shrink_to(5 * UNIT_BYTES);
         assert_eq!(free(), (8, 6));

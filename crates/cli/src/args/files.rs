@@ -184,17 +184,17 @@ struct LimitArgs {
     /// A client is an IPv4 address or an IPv6 /64 prefix. A reverse proxy counts as one client.
     /// Beyond the limit, a new connection replaces the oldest one of the client that waits for a
     /// request, or is answered with 503.
-    #[arg(long, value_name = "N")]
-    peer_connections: Option<usize>,
+    #[arg(long, alias = "peer-connections", value_name = "N")]
+    connections_per_client: Option<usize>,
     /// Maximum rate of requests of one client, such as 100/s or 30/min [default: unlimited]
     ///
     /// A request above the rate is answered with 429.
-    #[arg(long, value_name = "RATE")]
-    peer_rate: Option<Rate>,
+    #[arg(long, alias = "peer-rate", value_name = "RATE")]
+    rate_per_client: Option<Rate>,
     /// Number of requests a client may send at once after a pause [default: those of a second]
-    #[arg(long, value_name = "N", requires = "peer_rate", hide_short_help = true)]
-    #[arg(value_parser = parse_positive::<NonZero<u32>>)]
-    peer_burst: Option<NonZero<u32>>,
+    #[arg(long, alias = "peer-burst", value_name = "N", requires = "rate_per_client")]
+    #[arg(hide_short_help = true, value_parser = parse_positive::<NonZero<u32>>)]
+    burst_per_client: Option<NonZero<u32>>,
     /// Number of requests after which a connection is closed
     #[arg(long, value_name = "N", default_value_t = 100_000, hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -300,8 +300,10 @@ impl FilesServerArgs {
             },
             limits: Limits {
                 connections: limits.connections,
-                peer_connections: limits.peer_connections,
-                peer_rate: limits.peer_rate.map(|rate| with_burst(rate, limits.peer_burst)),
+                peer_connections: limits.connections_per_client,
+                peer_rate: limits
+                    .rate_per_client
+                    .map(|rate| with_burst(rate, limits.burst_per_client)),
                 requests: limits.requests,
                 head_time: limits.head_time,
                 idle_time: limits.idle_time,

@@ -316,17 +316,18 @@ mod tests {
                 panic!("not serve")
             };
             let shares = args.memory_shares(memory_mib << 20);
-            [shares.bodies, shares.pinned, shares.cache, shares.free].map(|bytes| bytes >> 20)
+            [shares.bodies, shares.pinned, shares.cache, shares.shared, shares.free]
+                .map(|bytes| bytes >> 20)
         };
         for (options, memory_mib, expected) in [
-            (&[][..], 24 << 10, [256, 3064, 8936, 3072]),
-            (&[], 1024, [120, 120, 240, 128]),
-            (&[], 128, [16, 8, 8, 16]),
-            (&[], 16, [16, 0, 0, 2]),
-            (&["--memory", "2GiB"], 24 << 10, [256, 512, 1280, 3072]),
-            (&["--memory", "2GiB", "--cache", "0"], 24 << 10, [256, 512, 0, 3072]),
-            (&["--cache", "64MiB", "--pinned-memory", "0"], 24 << 10, [256, 0, 64, 3072]),
-            (&["--body-memory", "1GiB"], 4096, [1024, 504, 488, 512]),
+            (&[][..], 24 << 10, [256, 3064, 12_256, 12_256, 3072]),
+            (&[], 1024, [120, 120, 480, 480, 128]),
+            (&[], 128, [16, 8, 32, 32, 16]),
+            (&[], 16, [16, 0, 0, 0, 2]),
+            (&["--memory", "2GiB"], 24 << 10, [256, 512, 2048, 2048, 3072]),
+            (&["--memory", "2GiB", "--cache", "0"], 24 << 10, [256, 512, 0, 0, 3072]),
+            (&["--cache", "64MiB", "--pinned-memory", "0"], 24 << 10, [256, 0, 64, 0, 3072]),
+            (&["--body-memory", "1GiB"], 4096, [1024, 504, 2016, 2016, 512]),
         ] {
             assert_eq!(shares(options, memory_mib), expected, "{options:?} {memory_mib}");
         }

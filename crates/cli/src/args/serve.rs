@@ -90,14 +90,14 @@ pub(crate) struct ServeArgs {
     /// Memory for hot objects, big ones included, and for bodies [default: half of the memory beyond
     /// 64 MiB]
     ///
-    /// A quarter of it, at least 16 MiB and at most 256 MiB, is for bodies; another quarter is for
-    /// big objects; the rest is for the cache of hot objects. --body-memory, --pinned-memory and
-    /// --cache set these shares one by one. The memory is that of the machine, or the limit of the
-    /// control group. It is taken as it is used; while less than an eighth of all memory is
+    /// Bodies may take a quarter of it, at least 16 MiB and at most 256 MiB, and big objects another
+    /// quarter; the cache of hot objects takes what they do not use. --body-memory, --pinned-memory
+    /// and --cache set these shares one by one. The memory is that of the machine, or the limit of
+    /// the control group. It is taken as it is used; while less than an eighth of all memory is
     /// available, the cache shrinks.
     #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Memory for hot objects of up to 4 MiB [default: the rest of --memory]
+    /// Memory for hot objects of up to 4 MiB [default: what the others leave of --memory]
     ///
     /// GETs and HEADs are answered from it. Objects of more than 256 KiB are locked in the page cache
     /// (mlock) and sent from there without a copy; without the capability CAP_IPC_LOCK, the limit of
@@ -227,7 +227,10 @@ pub(crate) struct ClientArgs {
 pub(crate) struct MemoryShares {
     pub(crate) bodies: u64,
     pub(crate) pinned: u64,
+    /// The most that the cache may take.
     pub(crate) cache: u64,
+    /// The memory that the cache shares with the others; 0 if it has its own.
+    pub(crate) shared: u64,
     /// The memory that is left to the system.
     pub(crate) free: u64,
 }
@@ -239,8 +242,11 @@ impl ServeArgs {
         let most = Limits::default().body_memory_bytes_max;
         let bodies = self.body_memory.unwrap_or_else(|| (all / 4).clamp(BODY_MEMORY_MIN, most));
         let pinned = self.pinned_memory.unwrap_or(all / 4);
-        let cache = self.cache.unwrap_or_else(|| all.saturating_sub(bodies.saturating_add(pinned)));
-        MemoryShares { bodies, pinned, cache, free: memory_bytes / 8 }
+        let (cache, shared) = match self.cache {
+            Some(cache) => (cache, 0),
+            None => (all, all),
+        };
+        MemoryShares { bodies, pinned, cache, shared, free: memory_bytes / 8 }
     }
 
     /// Returns the key file and the file with its sealing key.
@@ -271,6 +277,7 @@ impl ServeArgs {
             slow_request_time: Some(self.slow_request).filter(|time| !time.is_zero()),
             log_delivery_time: self.access_log_delivery,
             cache_bytes_max: shares.cache,
+            shared_memory_bytes: shares.shared,
             memory_free_bytes_min: shares.free,
             body_memory_bytes_max: shares.bodies,
             peer_body_memory_bytes_max: shares.bodies / 2,

@@ -259,7 +259,7 @@ fn connections_are_limited_by_descriptors() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -n 200; exec \"$0\" \"$@\""]).arg(program);
     shell.args(["files", "www", "--listen", "127.0.0.1:0", "--threads", "1"]);
-    shell.args(["--peer-connections", "0"]);
+    shell.args(["--connections-per-client", "0"]);
     shell.current_dir(place.path(".")).stderr(Stdio::piped());
     let mut files = Files::start_by(&mut shell);
     let mut stderr_text = String::new();

@@ -42,12 +42,19 @@ pub(crate) struct HttpArgs {
     ///
     /// A client is an IPv4 address or an IPv6 /64 prefix. A request above the rate is answered with
     /// 429.
-    #[arg(long, value_name = "RATE", help_heading = "HTTP", requires = "http")]
-    pub(crate) peer_rate: Option<Rate>,
+    #[arg(
+        long,
+        alias = "peer-rate",
+        value_name = "RATE",
+        help_heading = "HTTP",
+        requires = "http"
+    )]
+    pub(crate) rate_per_client: Option<Rate>,
     /// Number of requests a client may send at once after a pause [default: those of a second]
-    #[arg(long, value_name = "N", help_heading = "HTTP", requires = "peer_rate")]
-    #[arg(hide_short_help = true, value_parser = parse_positive::<NonZero<u32>>)]
-    pub(crate) peer_burst: Option<NonZero<u32>>,
+    #[arg(long, alias = "peer-burst", value_name = "N", help_heading = "HTTP")]
+    #[arg(requires = "rate_per_client", hide_short_help = true)]
+    #[arg(value_parser = parse_positive::<NonZero<u32>>)]
+    pub(crate) burst_per_client: Option<NonZero<u32>>,
     /// Maximum time to receive a request head (request line and headers)
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "HTTP")]
     #[arg(hide_short_help = true, requires = "http", value_parser = parse_time_from("1ms"))]
@@ -88,7 +95,7 @@ impl HttpArgs {
             request_body_bytes_max: self.max_body,
             via: self.via.clone(),
             trust_forwarded: self.trust_forwarded,
-            peer_rate: self.peer_rate.map(|rate| with_burst(rate, self.peer_burst)),
+            peer_rate: self.rate_per_client.map(|rate| with_burst(rate, self.burst_per_client)),
             upgrade: !self.no_websockets,
             head_time_max: self.head_time,
             keep_alive_time_max: self.keep_alive_time,

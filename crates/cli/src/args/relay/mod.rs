@@ -125,18 +125,18 @@ pub(crate) struct RelayArgs {
     /// Beyond the limit, a new connection replaces the oldest one that waits for a request (with
     /// --http) or for a PROXY header, of the client with the most connections, or waits until one is
     /// closed.
-    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    pub(crate) max_connections: usize,
+    #[arg(long, alias = "max-connections", value_name = "N", default_value_t = 10_000)]
+    #[arg(help_heading = "Limits", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) connections: usize,
     /// Maximum number of connections of one client; 0 means no limit [default: half of
-    /// --max-connections]
+    /// --connections]
     ///
     /// A client is an IPv4 address or an IPv6 /64 prefix. Beyond the limit, a new connection
     /// replaces the oldest one of the client that waits for a request (with --http) or for a PROXY
     /// header, or is refused. With --proxy-in, the default is no limit, because a proxy opens the
     /// connections of many clients.
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub(crate) peer_connections: Option<usize>,
+    #[arg(long, alias = "peer-connections", value_name = "N", help_heading = "Limits")]
+    pub(crate) connections_per_client: Option<usize>,
     /// Time to connect to a target before the next one is tried
     #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "Limits")]
     #[arg(value_parser = parse_time_from("1ms"))]
@@ -264,8 +264,8 @@ impl RelayArgs {
 
     fn limits(&self, budget_bytes: usize) -> Limits {
         Limits {
-            connections_max: self.max_connections,
-            peer_connections_max: self.peer_connections,
+            connections_max: self.connections,
+            peer_connections_max: self.connections_per_client,
             connect_time_max: self.connect_time,
             idle_time_max: self.idle_time.0,
             half_closed_time_max: self.half_closed_time.0,
