@@ -91,9 +91,10 @@ impl<S: Source> Shipper<S> {
         self.retained.extend(self.garbage.drain(..).map(discard));
         self.retained.retain(|discarded| !used.contains(&discarded.name));
         let unneeded = self.retained.extract_if(.., |discarded| is_unneeded(discarded));
-        let unused: Vec<_> = unneeded.map(|discarded| discarded.name).collect();
-        if self.remote.delete_all(&unused).is_err() {
-            self.garbage = unused;
+        let unneeded: Vec<_> = unneeded.collect();
+        let names: Vec<_> = unneeded.iter().map(|discarded| discarded.name.clone()).collect();
+        if self.remote.delete_all(&names).is_err() {
+            self.retained.extend(unneeded);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::server::{Running, copy};
 /// connections.
 const FILL: &str = "
 import sys, time, boto3
+from concurrent.futures import ThreadPoolExecutor
 s3 = boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1',
                   aws_access_key_id=sys.argv[2], aws_secret_access_key=sys.argv[3])
 for attempt in range(300):
@@ -23,8 +24,10 @@ for attempt in range(300):
         time.sleep(0.1)
 else:
     raise last
-for number in range(1100):
+def put(number):
     s3.put_object(Bucket='plain', Key='many/%05d' % number, Body=b'x' * (number % 50))
+with ThreadPoolExecutor(32) as threads:
+    list(threads.map(put, range(1100)))
 for key in ['a b', 'a+b', 'a%b%41', 'folder/', '\\u00e4\\u4e2d', 'x=1&y=2', 'q?#']:
     s3.put_object(Bucket='plain', Key=key, Body=b'' if key[-1] == '/' else key.encode())
 s3.put_object(Bucket='plain', Key='headers', Body=b'content', ContentType='text/x-test',

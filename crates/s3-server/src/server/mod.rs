@@ -168,20 +168,25 @@ impl Server {
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let (sender, mut ended) = mpsc::unbounded_channel();
         let delivery = Delivery::start(&self.front.haul, &self.front.logs);
-        let Haul { hot, store, limits, .. } = &self.front.haul;
-        let free_bytes_min = limits.memory_free_bytes_min;
+        let store = &self.front.haul.store;
         let mut threads = Threads::default();
         for reactor in self.reactors {
             threads.start(reactor, sender.clone())?;
         }
         drop(sender);
-        tokio::select! {
-            () = shutdown => {}
-            _failed = ended.recv() => return threads.join(),
-            never = keep(Arc::clone(hot), Arc::clone(store), free_bytes_min) => match never {},
+        let is_failed = tokio::select! {
+            () = shutdown => false,
+            _failed = ended.recv() => true,
+            never = keep(self.front.haul.clone()) => match never {},
             never = watch::watch(Arc::clone(store)) => match never {},
-        }
+        };
         let deadline = Instant::now() + self.limits.drain_time_max;
+        if is_failed {
+            // The records of the requests so far are delivered all the same.
+            let outcome = threads.join();
+            delivery.finish(deadline).await;
+            return outcome;
+        }
         threads.handles.iter().for_each(reactor::Handle::drain);
         // The history is no longer readable: the admin address is closed.
         drop(self.sampler);

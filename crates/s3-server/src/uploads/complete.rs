@@ -13,7 +13,7 @@ use crate::body::digests::Claims;
 use crate::body::receive::Receiver;
 use crate::encryption::content::listed_bytes;
 use crate::encryption::customer::CustomerKey;
-use crate::encryption::envelope::Structure;
+use crate::encryption::envelope::{Envelope, Structure};
 use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::operator::EncryptionKeys;
@@ -119,7 +119,7 @@ impl Completion {
     ) -> S3Result<Completed> {
         match self.complete(store, entries, keys) {
             Err(error) if error.code() == S3ErrorCode::NoSuchUpload => {
-                self.repeated(store, entries, error)
+                self.repeated(store, entries, keys, error)
             }
             outcome => outcome,
         }
@@ -167,7 +167,13 @@ impl Completion {
     /// A client that did not receive the first response repeats the request. The request succeeds
     /// if the object has the ETag that follows from the listed parts, and if the replica confirms
     /// the object.
-    fn repeated(&self, store: &Store, entries: &[Entry], missing: S3Error) -> S3Result<Completed> {
+    fn repeated(
+        &self,
+        store: &Store,
+        entries: &[Entry],
+        keys: Option<&EncryptionKeys>,
+        missing: S3Error,
+    ) -> S3Result<Completed> {
         let ObjectName { bucket, key } = &self.name.object;
         let etag = parse_parts(entries).ok().and_then(|parts| multipart_etag(&parts));
         match store.head(bucket, key) {
@@ -175,7 +181,11 @@ impl Completion {
                 store.confirm().map_err(from_store)?;
                 let bytes = listed_bytes(store, bucket, &done.info, None)?;
                 let (stored, attributes) = (done.info, done.attributes);
-                Ok(Completed { stored, bytes, attributes, master: None })
+                let customer = self.customer.as_ref();
+                let master = Envelope::of(&attributes)?
+                    .map(|envelope| Master::for_recipient(&envelope.recipient, keys, customer))
+                    .transpose()?;
+                Ok(Completed { stored, bytes, attributes, master })
             }
             _ => Err(missing),
         }

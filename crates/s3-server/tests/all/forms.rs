@@ -190,6 +190,9 @@ fn refused_and_incomplete_forms_store_nothing() {
     let kind = ("content-type", "multipart/form-data; boundary=b0");
     let reply = server.s3.send("POST", "/bucket", &[kind], cut);
     assert_refused(&reply, 400, "IncompleteBody");
+    let long = [&*body, &noise(100_000)].concat();
+    let reply = server.s3.send("POST", "/bucket", &[kind], &long);
+    assert_refused(&reply, 400, "MalformedPOSTRequest");
     let reply = server.s3.send("POST", "/bucket/k", &[kind], &body);
     assert_refused(&reply, 405, "MethodNotAllowed");
     for (field, status, code) in [

@@ -91,7 +91,7 @@ impl<B> FileBody<B> {
         let bytes = skipped + chunk.len();
         if bytes > REST_BYTES_MAX {
             let message = "The form has too many bytes after its file";
-            return Err(refuse(S3ErrorCode::MaxPostPreDataLengthExceededError, message));
+            return Err(refuse(S3ErrorCode::MalformedPOSTRequest, message));
         }
         self.rest = Some(bytes);
         Ok(())
