@@ -161,8 +161,6 @@ class Overview {
 // --- The frame -------------------------------------------------------------------------------
 
 function head(now) {
-  document.title = now.title;
-  id("title").textContent = now.title;
   id("uptime").textContent = "up " + span(now.uptime_ms / 1000);
 }
 

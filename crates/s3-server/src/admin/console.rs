@@ -41,16 +41,15 @@ pub(super) fn overview(store: &Stats, metrics: &Metrics, connections_open: u64) 
     values.extend([connections_open, store.objects]);
     values.extend([store.live_volume_bytes, store.big_file_bytes, store.dead_volume_bytes]);
     let latencies = vec![("Latency", requests), ("Sync latency", syncs)];
-    Overview { title: "haul serve".to_owned(), series: SERIES, values, latencies }
+    Overview { title: TITLE.to_owned(), series: SERIES, values, latencies }
 }
 
+const TITLE: &str = "haul serve";
+
 pub(super) fn page() -> String {
-    console_page(&[
-        "/serve/requests.js",
-        "/serve/objects.js",
-        "/serve/keys.js",
-        "/serve/storage.js",
-    ])
+    let scripts =
+        ["/serve/requests.js", "/serve/objects.js", "/serve/keys.js", "/serve/storage.js"];
+    console_page(TITLE, &scripts)
 }
 
 /// Returns the content type and the text of a file that the page loads.
