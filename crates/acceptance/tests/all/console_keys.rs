@@ -140,6 +140,51 @@ fn console_creates_changes_and_revokes_keys() {
 }
 
 #[test]
+fn console_creates_a_key_for_a_bucket_in_one_step() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let (dir, options) = key_file();
+    let borrowed: Vec<&str> = options.iter().map(String::as_str).collect();
+    let server = Server::start_with_keys(&dir.path().join("data"), &borrowed);
+    let mut browser = open(&server, KEYS);
+    browser.wait_for(&row(KEYS.0));
+    let put = "fetch('/s3/photos', { method: 'PUT', headers: { 'X-Haul-Console': '1' } })
+        .then((response) => response.status)";
+    assert_eq!(browser.evaluate(put), 200);
+    browser.evaluate("location.hash = 'objects/photos?settings'");
+    let card = "document.querySelector('#view-objects section[aria-label^=\"A key\"]')";
+    browser.click(&format!("{card}.querySelector('input[value=delete]')"));
+    browser.evaluate(&format!("{card}.querySelector('form button').focus()"));
+    browser.press("Enter");
+    let secret = format!("{card}.querySelectorAll('.secret input')");
+    let access_key = browser.wait_for(&format!("{secret}[0]?.value")).as_str().unwrap().to_owned();
+    let secret_key = browser.evaluate(&format!("{secret}[1].value")).as_str().unwrap().to_owned();
+    browser.picture("settings-key.png");
+    let shown = keys(&["show", &access_key], &options);
+    assert!(shown.contains("read,write,list photos"), "{shown}");
+
+    // The secret key disappears with the view.
+    browser.evaluate("location.hash = 'keys'");
+    browser.wait_for(&row(&access_key));
+    let page = browser.evaluate("document.documentElement.outerHTML");
+    assert!(!page.as_str().unwrap().contains(&secret_key));
+
+    // The key works in the console, in its bucket only.
+    browser.log_in(&access_key, &secret_key);
+    let status = |path: &str| {
+        format!(
+            "fetch('/s3{path}', {{ method: 'PUT', body: '1', headers: {{ 'X-Haul-Console': '1' }} }})
+             .then((response) => response.status)"
+        )
+    };
+    assert_eq!(browser.evaluate(&status("/photos/key")), 200);
+    assert_eq!(browser.evaluate(&status("/other/key")), 404);
+    assert_eq!(browser.evaluate(&status("/other")), 403);
+    server.stop();
+}
+
+#[test]
 fn console_says_why_keys_cannot_be_changed() {
     if !is_installed("chromium") {
         return skip("chromium is not installed");

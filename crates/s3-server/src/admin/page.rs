@@ -31,8 +31,10 @@ pub(super) fn refuse((status, text): Refusal) -> Response<Bytes> {
 
 pub(super) fn page() -> Response<Bytes> {
     let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", console::page());
-    let policy = HeaderValue::from_static(CONSOLE_POLICY);
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    // Previews of PDF documents are blobs of the page, in a frame.
+    if let Ok(policy) = HeaderValue::from_str(&format!("{CONSOLE_POLICY}; frame-src blob:")) {
+        response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    }
     response
 }
 
