@@ -5,6 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -207,7 +209,29 @@ impl Browser {
         assert!(decode.wait().unwrap().success());
     }
 
+    /// Like [`Self::wait_for`], while the browser opens another page.
+    pub(crate) fn wait_for_page(&mut self, expression: &str) -> Value {
+        let end = Instant::now() + Duration::from_secs(60);
+        let expression = format!("(() => {{ try {{ return ({expression}); }} catch {{ }} }})()");
+        loop {
+            // The evaluation fails if the page is left meanwhile.
+            let options = json!({ "expression": expression, "returnByValue": true });
+            let outcome = self.try_call("Runtime.evaluate", options);
+            let value = outcome.map(|mut outcome| outcome["result"]["value"].take());
+            match value {
+                Ok(value) if !matches!(value, Value::Null | Value::Bool(false)) => return value,
+                outcome => assert!(Instant::now() < end, "{expression}: {outcome:?}"),
+            }
+            thread::sleep(Duration::from_millis(30));
+        }
+    }
+
     fn call(&mut self, method: &str, parameters: Value) -> Value {
+        let outcome = self.try_call(method, parameters);
+        outcome.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.last_id += 1;
         let mut message = json!({ "id": self.last_id, "method": method, "params": parameters });
         if let Some(session) = &self.session {
@@ -220,8 +244,8 @@ impl Browser {
             assert_eq!(text.pop(), Some(0), "Chromium ended; errors: {:?}", self.errors);
             let mut message: Value = serde_json::from_slice(&text).unwrap();
             if message["id"] == self.last_id {
-                assert!(message["error"].is_null(), "{method}: {}", message["error"]);
-                return message["result"].take();
+                let error = message["error"].take();
+                return if error.is_null() { Ok(message["result"].take()) } else { Err(error) };
             }
             match message["method"].as_str() {
                 Some("Runtime.exceptionThrown") => {

@@ -8,6 +8,7 @@ mod chromium;
 mod console;
 mod console_buckets;
 mod console_keys;
+mod console_login;
 mod console_objects;
 mod console_versions;
 mod damage;

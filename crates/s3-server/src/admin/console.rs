@@ -44,17 +44,27 @@ pub(super) fn overview(store: &Stats, metrics: &Metrics, connections_open: u64) 
     Overview { title: TITLE.to_owned(), series: SERIES, values, latencies }
 }
 
+/// The page at which browsers log in.
+pub(super) const LOGIN_PAGE: &str = include_str!("console/login.html");
+
 const TITLE: &str = "haul serve";
 
 pub(super) fn page() -> String {
-    let scripts =
-        ["/serve/requests.js", "/serve/objects.js", "/serve/keys.js", "/serve/storage.js"];
+    let scripts = [
+        "/serve/account.js",
+        "/serve/requests.js",
+        "/serve/objects.js",
+        "/serve/keys.js",
+        "/serve/storage.js",
+    ];
     console_page(TITLE, &scripts)
 }
 
 /// Returns the content type and the text of a file that the page loads.
 pub(super) fn file(path: &str) -> Option<(&'static str, &'static str)> {
     let script = match path {
+        "/login.js" => include_str!("console/login.js"),
+        "/serve/account.js" => include_str!("console/account.js"),
         "/serve/buckets.js" => include_str!("console/buckets.js"),
         "/serve/controls.js" => include_str!("console/controls.js"),
         "/serve/deletion.js" => include_str!("console/deletion.js"),
@@ -118,7 +128,7 @@ mod tests {
 
     #[test]
     fn files_of_the_pages_exist() {
-        let mut texts = vec![page()];
+        let mut texts = vec![page(), LOGIN_PAGE.to_owned()];
         let mut at = 0;
         while at < texts.len() {
             let text = texts[at].clone();
