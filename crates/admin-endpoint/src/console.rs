@@ -8,13 +8,30 @@ pub const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-s
 /// The script that adds the view of recent requests.
 pub(crate) const RECENT_VIEW: &str = "/console/recent_view.js";
 
-/// Returns the page at `/`, which loads `scripts` after the script of the console. A script is a
-/// JavaScript module that adds views to the page.
+/// Returns the page at `/` of the server `title` on this machine, which loads `scripts` after the
+/// script of the console. A script is a JavaScript module that adds views to the page.
 #[must_use]
-pub fn console_page(scripts: &[&str]) -> String {
+pub fn console_page(title: &str, scripts: &[&str]) -> String {
+    page(title, &host_name(), scripts)
+}
+
+/// Returns the name of the machine, by which users tell the consoles of several machines apart.
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn page(title: &str, host: &str, scripts: &[&str]) -> String {
     let element = |path: &&str| format!("<script type=\"module\" src=\"{path}\"></script>\n");
     let scripts: String = scripts.iter().map(element).collect();
-    include_str!("console/page.html").replace("<!-- scripts -->\n", &scripts)
+    include_str!("console/page.html")
+        .replace("<!-- scripts -->\n", &scripts)
+        .replace("<!-- title -->", &escaped(title))
+        .replace("<!-- host -->", &escaped(host))
+}
+
+/// Returns text as it is written in HTML.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Returns the type and the text of a file that the page loads.
@@ -40,7 +57,7 @@ mod tests {
 
     #[test]
     fn page_loads_only_files_of_its_server() {
-        let page = console_page(&["/own.js", RECENT_VIEW]);
+        let page = page("haul", "machine", &["/own.js", RECENT_VIEW]);
         assert!(page.contains("<script type=\"module\" src=\"/own.js\"></script>"));
         let mut texts = vec![page];
         let mut at = 0;
@@ -62,5 +79,14 @@ mod tests {
             at += 1;
         }
         assert_eq!(texts.len(), 9, "the page, its style and seven scripts");
+    }
+
+    #[test]
+    fn title_names_the_machine() {
+        let page = page("haul files", "<b>&", &[]);
+        assert!(page.contains("<title>&lt;b&gt;&amp; – haul files</title>"), "{page}");
+        assert!(page.contains(">haul files <small>on &lt;b&gt;&amp;</small></h1>"), "{page}");
+        assert!(!page.contains("<!--"), "{page}");
+        assert!(console_page("haul", &[]).contains(&escaped(&host_name())));
     }
 }

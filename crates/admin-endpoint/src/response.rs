@@ -39,7 +39,7 @@ impl<S: StatusSource> Pages<S> {
         if path == "/" {
             let scripts: &[_] =
                 if self.source.recent_requests().is_some() { &[RECENT_VIEW] } else { &[] };
-            let page = console_page(scripts);
+            let page = console_page(&self.source.overview()?.title, scripts);
             return Some(Response { content_type: HTML, ..Response::new(200, page) });
         }
         if path == "/requests.json" {

@@ -3,7 +3,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -108,18 +111,71 @@ impl Browser {
         self.evaluate(&expression)
     }
 
-    /// Presses a key: `Tab`, `Enter`, or an arrow.
+    /// Clicks an element, which a JavaScript expression returns, as soon as there is one.
+    pub(crate) fn click(&mut self, element: &str) {
+        self.wait_for(&format!("(({element}).click(), true)"));
+    }
+
+    /// Gives an input, a choice or a text area a value, as the user does.
+    pub(crate) fn fill(&mut self, element: &str, value: &str) {
+        let value = json!(value);
+        self.wait_for(&format!(
+            "((element) => {{
+                element.value = {value};
+                for (const kind of ['input', 'change']) {{
+                    element.dispatchEvent(new Event(kind, {{ bubbles: true }}));
+                }}
+                return true;
+            }})({element})"
+        ));
+    }
+
+    /// Chooses files, or a folder, in an input.
+    pub(crate) fn choose_files(&mut self, element: &str, paths: &[&Path]) {
+        let found = self.call("Runtime.evaluate", json!({ "expression": element }));
+        let object = found["result"]["objectId"].clone();
+        assert!(object.is_string(), "{element}: {found}");
+        let options = json!({ "objectId": object, "files": paths });
+        self.call("DOM.setFileInputFiles", options);
+    }
+
+    /// Drags files or folders to the middle of an element, and drops them there.
+    pub(crate) fn drop_files(&mut self, element: &str, paths: &[&Path]) {
+        let place = self.evaluate(&format!(
+            "((box) => [box.x + box.width / 2, box.y + box.height / 2])
+             (({element}).getBoundingClientRect())"
+        ));
+        let data = json!({ "items": [], "files": paths, "dragOperationsMask": 1 });
+        for kind in ["dragEnter", "dragOver", "drop"] {
+            let (x, y) = (&place[0], &place[1]);
+            let event = json!({ "type": kind, "x": x, "y": y, "data": data });
+            self.call("Input.dispatchDragEvent", event);
+        }
+    }
+
+    /// Returns the errors of the page since the last call, without requests for settings that a
+    /// bucket does not have.
+    pub(crate) fn take_unexpected_errors(&mut self) -> Vec<String> {
+        let mut errors = self.take_errors();
+        errors.retain(|error| !error.contains("the server responded with a status of 404"));
+        errors
+    }
+
+    /// Presses a key: `Tab`, `Enter`, `Escape`, `Space`, or an arrow.
     pub(crate) fn press(&mut self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, ""),
             "Enter" => (13, "\r"),
+            "Escape" => (27, ""),
+            "Space" => (32, " "),
             "ArrowLeft" => (37, ""),
             "ArrowRight" => (39, ""),
             _ => panic!("{key} has no code"),
         };
+        let name = if key == "Space" { " " } else { key };
         for kind in ["keyDown", "keyUp"] {
             let mut event =
-                json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
+                json!({ "type": kind, "key": name, "code": key, "windowsVirtualKeyCode": code });
             if kind == "keyDown" && !text.is_empty() {
                 event["text"] = text.into();
             }
@@ -144,7 +200,7 @@ impl Browser {
         let Some(dir) = std::env::var_os("HAUL_SCREENSHOTS") else { return };
         let options = json!({ "format": "png", "captureBeyondViewport": true });
         let picture = self.call("Page.captureScreenshot", options);
-        let path = std::path::Path::new(&dir).join(name);
+        let path = Path::new(&dir).join(name);
         let mut decode = Command::new("base64");
         decode.arg("-d").stdin(Stdio::piped()).stdout(File::create(path).unwrap());
         let mut decode = decode.spawn().unwrap();
@@ -153,7 +209,29 @@ impl Browser {
         assert!(decode.wait().unwrap().success());
     }
 
+    /// Like [`Self::wait_for`], while the browser opens another page.
+    pub(crate) fn wait_for_page(&mut self, expression: &str) -> Value {
+        let end = Instant::now() + Duration::from_secs(60);
+        let expression = format!("(() => {{ try {{ return ({expression}); }} catch {{ }} }})()");
+        loop {
+            // The evaluation fails if the page is left meanwhile.
+            let options = json!({ "expression": expression, "returnByValue": true });
+            let outcome = self.try_call("Runtime.evaluate", options);
+            let value = outcome.map(|mut outcome| outcome["result"]["value"].take());
+            match value {
+                Ok(value) if !matches!(value, Value::Null | Value::Bool(false)) => return value,
+                outcome => assert!(Instant::now() < end, "{expression}: {outcome:?}"),
+            }
+            thread::sleep(Duration::from_millis(30));
+        }
+    }
+
     fn call(&mut self, method: &str, parameters: Value) -> Value {
+        let outcome = self.try_call(method, parameters);
+        outcome.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.last_id += 1;
         let mut message = json!({ "id": self.last_id, "method": method, "params": parameters });
         if let Some(session) = &self.session {
@@ -166,8 +244,8 @@ impl Browser {
             assert_eq!(text.pop(), Some(0), "Chromium ended; errors: {:?}", self.errors);
             let mut message: Value = serde_json::from_slice(&text).unwrap();
             if message["id"] == self.last_id {
-                assert!(message["error"].is_null(), "{method}: {}", message["error"]);
-                return message["result"].take();
+                let error = message["error"].take();
+                return if error.is_null() { Ok(message["result"].take()) } else { Err(error) };
             }
             match message["method"].as_str() {
                 Some("Runtime.exceptionThrown") => {

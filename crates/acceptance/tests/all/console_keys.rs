@@ -132,9 +132,55 @@ fn console_creates_changes_and_revokes_keys() {
     browser.evaluate(&format!("{}.click()", button("Really?")));
     browser.wait_for(&format!("!{}", row("alice")));
     assert!(!keys(&["list"], &options).contains("alice"));
-    assert_eq!(browser.evaluate("document.title"), "haul serve", "names are text");
+    let title = browser.evaluate("document.title");
+    assert!(title.as_str().unwrap().ends_with(" – haul serve"), "names are text: {title}");
     let errors = browser.take_errors();
     assert!(errors.is_empty(), "{errors:#?}");
+    server.stop();
+}
+
+#[test]
+fn console_creates_a_key_for_a_bucket_in_one_step() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let (dir, options) = key_file();
+    let borrowed: Vec<&str> = options.iter().map(String::as_str).collect();
+    let server = Server::start_with_keys(&dir.path().join("data"), &borrowed);
+    let mut browser = open(&server, KEYS);
+    browser.wait_for(&row(KEYS.0));
+    let put = "fetch('/s3/photos', { method: 'PUT', headers: { 'X-Haul-Console': '1' } })
+        .then((response) => response.status)";
+    assert_eq!(browser.evaluate(put), 200);
+    browser.evaluate("location.hash = 'objects/photos?settings'");
+    let card = "document.querySelector('#view-objects section[aria-label^=\"A key\"]')";
+    browser.click(&format!("{card}.querySelector('input[value=delete]')"));
+    browser.evaluate(&format!("{card}.querySelector('form button').focus()"));
+    browser.press("Enter");
+    let secret = format!("{card}.querySelectorAll('.secret input')");
+    let access_key = browser.wait_for(&format!("{secret}[0]?.value")).as_str().unwrap().to_owned();
+    let secret_key = browser.evaluate(&format!("{secret}[1].value")).as_str().unwrap().to_owned();
+    browser.picture("settings-key.png");
+    let shown = keys(&["show", &access_key], &options);
+    assert!(shown.contains("read,write,list photos"), "{shown}");
+
+    // The secret key disappears with the view.
+    browser.evaluate("location.hash = 'keys'");
+    browser.wait_for(&row(&access_key));
+    let page = browser.evaluate("document.documentElement.outerHTML");
+    assert!(!page.as_str().unwrap().contains(&secret_key));
+
+    // The key works in the console, in its bucket only.
+    browser.log_in(&access_key, &secret_key);
+    let status = |path: &str| {
+        format!(
+            "fetch('/s3{path}', {{ method: 'PUT', body: '1', headers: {{ 'X-Haul-Console': '1' }} }})
+             .then((response) => response.status)"
+        )
+    };
+    assert_eq!(browser.evaluate(&status("/photos/key")), 200);
+    assert_eq!(browser.evaluate(&status("/other/key")), 404);
+    assert_eq!(browser.evaluate(&status("/other")), 403);
     server.stop();
 }
 
@@ -182,15 +228,15 @@ fn console_shows_recent_requests_after_a_login() {
     let (access_key, secret_key) = pair(&created);
     let mut browser = open(&server, (&access_key, &secret_key));
     browser.evaluate("location.hash = 'requests'");
-    let login = "[...document.querySelectorAll('#view-requests button')][0]";
-    browser.wait_for(&format!("{login}?.textContent === 'Log in'"));
+    let login = "document.querySelector('#view-requests a[href=\"/login#requests\"]')";
+    browser.wait_for(&format!("{login}?.textContent === 'Log in with another key'"));
     let text = "document.querySelector('#view-requests').innerText";
     browser.wait_for(&format!("{text}.includes('Requests by kind')"));
     browser.picture("requests-login.png");
     let before = browser.evaluate(text);
     assert!(!before.as_str().unwrap().contains("/private/object"), "{before}");
     browser.log_in(KEYS.0, KEYS.1);
-    browser.evaluate(&format!("{login}.click()"));
+    browser.evaluate("location.reload()");
     browser.wait_for(&format!("{text}.includes('get /private/object')"));
     server.stop();
 }

@@ -31,8 +31,15 @@ export function add_view(name, title, view) {
 // Fetches a path of this server. A failure is an error with the text of the server.
 export async function get(path, options = {}) {
   const response = await fetch(path, { signal: AbortSignal.timeout(10000), ...options });
+  if (response.status === 401) show_login();
   if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
   return response;
+}
+
+// Shows the link to the login page, for a request that needs a login. A form that the user is
+// filling in stays.
+export function show_login() {
+  id("account").replaceChildren(h("a", { href: "/login" + location.hash, className: "main" }, "Log in"));
 }
 
 const text_of = async (path) => (await get(path)).text();
@@ -161,8 +168,6 @@ class Overview {
 // --- The frame -------------------------------------------------------------------------------
 
 function head(now) {
-  document.title = now.title;
-  id("title").textContent = now.title;
   id("uptime").textContent = "up " + span(now.uptime_ms / 1000);
 }
 

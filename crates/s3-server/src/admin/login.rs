@@ -1,6 +1,7 @@
-//! Authenticates requests to the admin address. Pure, except for the current time.
+//! Authenticates requests to the admin address. Performs no I/O.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use base64_simd::STANDARD as BASE64;
 use haul_admin_endpoint::AllowedHosts;
@@ -10,46 +11,70 @@ use http::header::{AUTHORIZATION, HOST, HeaderMap};
 use crate::access::authorize::Principal;
 use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::admin::console;
+use crate::admin::page::Refusal;
+use crate::admin::sessions::{Proof, Sessions};
+
+/// The login page, and the path to which key pairs are posted.
+pub(super) const LOGIN: &str = "/login";
 
 /// The page that a key with the right to metrics may read.
 const METRICS: &str = "/metrics";
 
-const NO_LOGIN: (StatusCode, &str) =
-    (StatusCode::UNAUTHORIZED, "Log in with the keys of the server\n");
-const FOREIGN_HOST: (StatusCode, &str) =
+const NO_LOGIN: Refusal = (StatusCode::UNAUTHORIZED, "Log in with the keys of the server\n");
+const FOREIGN_HOST: Refusal =
     (StatusCode::FORBIDDEN, "Use localhost or an IP address as the host\n");
 
-/// Returns the status and the text for a rejected request; `None` if it is allowed. On a loopback
-/// address there are no `keys`, and the host must be a name of this machine, as for S3 requests.
-pub(super) fn refusal(
-    keys: Option<&AllKeys>,
-    path: &str,
-    headers: &HeaderMap,
-) -> Option<(StatusCode, &'static str)> {
-    let Some(keys) = keys else {
-        return (!has_local_host(headers)).then_some(FOREIGN_HOST);
-    };
-    let Some(key) = find(keys, headers) else {
-        return Some(NO_LOGIN);
-    };
-    let is_administrator = key.user.is_none();
-    let is_allowed =
-        is_administrator || key.reads_metrics && path == METRICS || is_for_all_keys(path);
-    let text = "This key has no right to this page: use the key pair of --credentials, or for \
-                /metrics a key with the right metrics\n";
-    (!is_allowed).then_some((StatusCode::FORBIDDEN, text))
+/// What clients of the admin address log in with: a key by HTTP Basic, or a session that began with
+/// one.
+#[derive(Clone, Copy)]
+pub(super) struct Logins<'a> {
+    pub(super) keys: &'a AllKeys,
+    pub(super) sessions: &'a Sessions,
 }
 
-/// Returns the client that logs in with a request to the console; on a server without keys, any
-/// client on this machine.
-pub(super) fn login(
-    keys: &AllKeys,
-    headers: &HeaderMap,
-) -> Result<Principal, (StatusCode, &'static str)> {
-    if keys.is_empty() {
-        return if has_local_host(headers) { Ok(Principal::Open) } else { Err(FOREIGN_HOST) };
+impl Logins<'_> {
+    /// Returns the reason to reject a request for a page; `None` if it is allowed. On a loopback
+    /// address pages need no login, and the host must be a name of this machine, as for S3 requests.
+    pub(super) fn refusal(
+        &self,
+        is_loopback: bool,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Option<Refusal> {
+        if is_loopback {
+            return (!has_local_host(headers)).then_some(FOREIGN_HOST);
+        }
+        if is_for_everyone(path) {
+            return None;
+        }
+        let Some(key) = self.find(headers, Proof::Cookie) else {
+            return Some(NO_LOGIN);
+        };
+        let is_administrator = key.user.is_none();
+        let is_allowed =
+            is_administrator || key.reads_metrics && path == METRICS || is_for_all_keys(path);
+        let text = "This key has no right to this page: use the key pair of --credentials, or for \
+                    /metrics a key with the right metrics\n";
+        (!is_allowed).then_some((StatusCode::FORBIDDEN, text))
     }
-    find(keys, headers).map(Principal::Key).ok_or(NO_LOGIN)
+
+    /// Returns the client that sends a request to the console; on a server without keys, any client
+    /// on this machine.
+    pub(super) fn login(&self, headers: &HeaderMap, proof: Proof) -> Result<Principal, Refusal> {
+        if self.keys.is_empty() {
+            return if has_local_host(headers) { Ok(Principal::Open) } else { Err(FOREIGN_HOST) };
+        }
+        self.find(headers, proof).map(Principal::Key).ok_or(NO_LOGIN)
+    }
+
+    /// Returns the key of a request. A request with HTTP Basic has no session, whatever its cookies
+    /// are: a wrong secret key is never overlooked.
+    fn find(&self, headers: &HeaderMap, proof: Proof) -> Option<Arc<ActiveKey>> {
+        match headers.get(AUTHORIZATION) {
+            Some(given) => basic(self.keys, given.as_bytes()),
+            None => self.sessions.find(self.keys, headers, proof, Instant::now()),
+        }
+    }
 }
 
 /// Returns `true` unless the request's host can be an outside web page's host.
@@ -58,20 +83,24 @@ fn has_local_host(headers: &HeaderMap) -> bool {
     AllowedHosts::local().allows(host)
 }
 
-/// Returns the key that the request's HTTP Basic authentication names, if the secret key matches.
-fn find(keys: &AllKeys, headers: &HeaderMap) -> Option<Arc<ActiveKey>> {
-    let given = headers.get(AUTHORIZATION)?.as_bytes().strip_prefix(b"Basic ")?;
-    let pair = BASE64.decode_to_vec(given).ok()?;
+/// Returns the key that an HTTP Basic `Authorization` names, if the secret key matches.
+fn basic(keys: &AllKeys, given: &[u8]) -> Option<Arc<ActiveKey>> {
+    let pair = BASE64.decode_to_vec(given.strip_prefix(b"Basic ")?).ok()?;
     let colon = pair.iter().position(|byte| *byte == b':')?;
     let (access_key, secret) = (&pair[..colon], &pair[colon + 1..]);
     keys.find(str::from_utf8(access_key).ok()?).filter(|key| key.has_secret(secret))
+}
+
+/// Returns `true` for the login page and its files.
+fn is_for_everyone(path: &str) -> bool {
+    matches!(path, LOGIN | "/login.js" | "/console.css")
 }
 
 /// Returns `true` for the console's own files, which hold no data from the server, for presigned
 /// links, which have the key's rights, and for the keys and the recent requests, which have a rule
 /// of their own.
 fn is_for_all_keys(path: &str) -> bool {
-    matches!(path, "/" | "/presign" | "/keys.json" | "/requests.json")
+    matches!(path, "/" | "/presign" | "/keys.json" | "/requests.json" | "/session.json")
         || console::file(path).is_some()
 }
 
@@ -83,11 +112,18 @@ mod tests {
     use crate::access::keys::credentials::Credentials;
     use crate::access::keys::key::KeyList;
     use crate::access::keys::key_ring::KeyRing;
+    use crate::config::Addresses;
 
+    /// Returns the status for a request at a public address with keys, or at a loopback address.
     fn status(keys: Option<&AllKeys>, path: &str, name: &str, value: &str) -> u16 {
         let name = name.parse::<http::header::HeaderName>().unwrap();
         let headers = [(name, value.parse().unwrap())].into_iter().collect();
-        refusal(keys, path, &headers).map_or(200, |(status, _)| status.as_u16())
+        let [listen, admin] = ["0.0.0.0:1", "0.0.0.0:2"].map(|address| address.parse().unwrap());
+        let sessions = Sessions::new(&Addresses { listen, admin, has_tls: false });
+        let (is_loopback, none) = (keys.is_none(), AllKeys::default());
+        let logins = Logins { keys: keys.unwrap_or(&none), sessions: &sessions };
+        let refusal = logins.refusal(is_loopback, path, &headers);
+        refusal.map_or(200, |(status, _)| status.as_u16())
     }
 
     #[test]
@@ -124,6 +160,8 @@ mod tests {
             assert_eq!(statuses(value), wrong, "{value}");
         }
         assert_eq!(status(Some(&keys), "/", "host", "localhost"), 401);
+        assert_eq!(status(Some(&keys), "/console.js", "host", "localhost"), 401);
+        assert_eq!(status(Some(&keys), "/login", "host", "localhost"), 200);
     }
 
     #[test]

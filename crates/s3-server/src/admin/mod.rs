@@ -1,6 +1,7 @@
 //! The admin address: the console, the statistics and their history as JSON, Prometheus metrics,
 //! health checks, and the console's S3 requests.
 
+pub(crate) mod account;
 mod console;
 mod key_change;
 pub(crate) mod keys;
@@ -9,6 +10,7 @@ pub(crate) mod operation;
 mod page;
 mod presign;
 mod prometheus;
+pub(crate) mod sessions;
 mod statistics;
 mod volume_map;
 
@@ -19,6 +21,7 @@ use bytes::Bytes;
 use haul_admin_endpoint::{History, Overview, Span};
 use haul_file_store::{Stats, Trouble, Work};
 use haul_http_engine::{Connections, PeerRate, RequestBody};
+use haul_reactor::RateLimit;
 use http::header::{ALLOW, HOST, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
@@ -31,8 +34,12 @@ use crate::access::caller::Caller;
 use crate::access::keys::key_file::KeyFile;
 use crate::access::keys::key_ring::AllKeys;
 use crate::admin::keys::{KeyLog, KeyPage};
-use crate::admin::page::{JSON, Refusal, json_page, page, plain, refuse, respond};
+use crate::admin::login::{LOGIN, Logins};
+use crate::admin::page::{
+    JSON, Refusal, Sender, json_page, login_page, page, plain, refuse, respond,
+};
 use crate::admin::presign::Link;
+use crate::admin::sessions::{Proof, Sessions};
 use crate::config::Addresses;
 use crate::hot::HotObjects;
 use crate::memory::PeerMemory;
@@ -42,6 +49,9 @@ use crate::served::ServedStore;
 /// The path to which key changes are posted.
 const KEYS: &str = "/keys";
 
+/// The path to which a logout is posted.
+const LOGOUT: &str = "/logout";
+
 /// The volume map's path.
 const VOLUMES: &str = "/volumes.json";
 
@@ -49,8 +59,10 @@ const VOLUMES: &str = "/volumes.json";
 pub(crate) struct Admin {
     pub(crate) store: Arc<ServedStore>,
     pub(crate) metrics: Arc<Metrics>,
-    /// The keys for HTTP Basic authentication, which public addresses require.
+    /// The keys with which clients log in, which public addresses require.
     pub(crate) keys: AllKeys,
+    pub(crate) sessions: Sessions,
+    pub(crate) login_limit: RateLimit,
     /// The key file, which the console changes.
     pub(crate) key_file: Option<Arc<dyn KeyFile>>,
     pub(crate) addresses: Addresses,
@@ -74,6 +86,8 @@ pub(crate) enum Answer {
     Volumes,
     /// The response of [`Admin::change_keys`].
     Keys(Request<RequestBody>, Caller),
+    /// The response of [`Admin::log_in`].
+    LogIn(Request<RequestBody>),
 }
 
 /// Returns the present values, for the console's charts.
@@ -88,6 +102,14 @@ pub(crate) fn overview(
 impl Admin {
     /// Returns the response to a request, or the S3 request that it contains.
     pub(crate) fn answer(&self, request: Request<RequestBody>) -> Answer {
+        let sender = Sender::of(&request);
+        match self.answer_any(request) {
+            Answer::Page(response) => Answer::Page(sender.adapt(response)),
+            other => other,
+        }
+    }
+
+    fn answer_any(&self, request: Request<RequestBody>) -> Answer {
         let path = request.uri().path();
         if path == VOLUMES && request.method() == Method::GET {
             return match self.volumes_refusal(&request) {
@@ -100,6 +122,12 @@ impl Admin {
                 Ok(caller) => Answer::Keys(request, caller),
                 Err(refused) => Answer::Page(refuse(refused)),
             };
+        }
+        if path == LOGIN && request.method() == Method::POST {
+            return Answer::LogIn(request);
+        }
+        if path == LOGOUT && request.method() == Method::POST {
+            return Answer::Page(self.log_out(&request));
         }
         if !operation::is_operation(path) {
             return Answer::Page(self.page(&request));
@@ -118,7 +146,7 @@ impl Admin {
         let (path, headers) = (request.uri().path(), request.headers());
         let foreign = operation::foreign(request.method(), headers);
         let foreign = foreign.map(|reason| (StatusCode::FORBIDDEN, reason));
-        foreign.or_else(|| login::refusal(self.page_keys(), path, headers))
+        foreign.or_else(|| self.logins().refusal(self.is_loopback(), path, headers))
     }
 
     /// Returns the volume map: the live and dead parts of the volumes. Only one request at a time
@@ -139,9 +167,13 @@ impl Admin {
         respond(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text)
     }
 
-    /// Returns the keys that pages require: none on a loopback address.
-    fn page_keys(&self) -> Option<&AllKeys> {
-        (!self.addresses.admin.ip().is_loopback()).then_some(&self.keys)
+    /// Returns `true` for an address that only clients of this machine reach.
+    fn is_loopback(&self) -> bool {
+        self.addresses.admin.ip().is_loopback()
+    }
+
+    fn logins(&self) -> Logins<'_> {
+        Logins { keys: &self.keys, sessions: &self.sessions }
     }
 
     fn key_page(&self) -> KeyPage {
@@ -155,7 +187,9 @@ impl Admin {
         caller: Caller,
         log: KeyLog,
     ) -> Response<Bytes> {
-        self.key_page().change(request.into_body(), caller.principal, log).await
+        let response = self.key_page().change(request.into_body(), caller.principal, log).await;
+        self.sessions.end_revoked(&self.keys);
+        response
     }
 
     /// Returns the client that sent a console request, with its user's rights.
@@ -163,7 +197,9 @@ impl Admin {
         if let Some(reason) = operation::foreign(request.method(), request.headers()) {
             return Err((StatusCode::FORBIDDEN, reason));
         }
-        login::login(&self.keys, request.headers()).map(Caller::new)
+        let is_download = operation::is_download(request.method(), request.uri().path());
+        let proof = if is_download { Proof::Cookie } else { Proof::Page };
+        self.logins().login(request.headers(), proof).map(Caller::new)
     }
 
     fn page(&self, request: &Request<RequestBody>) -> Response<Bytes> {
@@ -174,13 +210,16 @@ impl Admin {
             return response;
         }
         let is_check = matches!(path, "/health" | "/ready");
-        if let Some(refused) = login::refusal(self.page_keys(), path, request.headers())
+        let refused = self.logins().refusal(self.is_loopback(), path, request.headers());
+        if let Some(refused) = refused
             && !is_check
         {
             return refuse(refused);
         }
         match path {
             "/" => page(),
+            LOGIN if !self.keys.is_empty() => login_page(),
+            "/session.json" => json_page(&self.session_json(request.headers())),
             "/history.json" => self.history(request.uri().query()),
             "/requests.json" => self.recent_requests(request).unwrap_or_else(refuse),
             "/stats.json" => json_page(&self.stats_json()),
@@ -196,8 +235,9 @@ impl Admin {
                 Some((content_type, text)) => respond(StatusCode::OK, content_type, text),
                 None => plain(
                     StatusCode::NOT_FOUND,
-                    "The paths are /, /history.json, /requests.json, /stats.json, /buckets.json, \
-                     /keys.json, /volumes.json, /metrics, /health and /ready\n",
+                    "The paths are /, /login, /session.json, /history.json, /requests.json, \
+                     /stats.json, /buckets.json, /keys.json, /volumes.json, /metrics, /health and \
+                     /ready\n",
                 ),
             },
         }

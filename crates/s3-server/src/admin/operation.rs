@@ -3,8 +3,8 @@
 
 use haul_http_engine::RequestBody;
 use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HOST, HeaderMap,
-    HeaderName, HeaderValue, ORIGIN, X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, COOKIE, HOST,
+    HeaderMap, HeaderName, HeaderValue, ORIGIN, X_CONTENT_TYPE_OPTIONS,
 };
 use http::uri::{PathAndQuery, Uri};
 use http::{Method, Request};
@@ -14,7 +14,7 @@ const PREFIX: &str = "/s3";
 
 /// A header that the console adds to its requests. A page from another origin needs a CORS
 /// permission to send it, which the server never gives.
-const CONSOLE: HeaderName = HeaderName::from_static("x-haul-console");
+pub(super) const CONSOLE: HeaderName = HeaderName::from_static("x-haul-console");
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -31,6 +31,13 @@ const CONFINED: [(HeaderName, &str); 5] = [
 /// Returns `true` for an S3 request's path.
 pub(super) fn is_operation(path: &str) -> bool {
     path.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Returns `true` for a request that reads an object, as a link of the console does.
+pub(super) fn is_download(method: &Method, path: &str) -> bool {
+    let names = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/'));
+    let key = names.and_then(|names| names.split_once('/')).map_or("", |(_, key)| key);
+    matches!(*method, Method::GET | Method::HEAD) && !key.is_empty()
 }
 
 /// Returns the reason to reject a request that a page from another origin may have sent.
@@ -59,7 +66,7 @@ pub(super) fn to_s3(mut request: Request<RequestBody>) -> Option<Request<Request
     let target = request.uri().path_and_query()?.as_str().strip_prefix(PREFIX)?;
     let target = target.parse::<PathAndQuery>().ok()?;
     *request.uri_mut() = Uri::from(target);
-    for name in [AUTHORIZATION, ORIGIN, CONSOLE] {
+    for name in [AUTHORIZATION, COOKIE, ORIGIN, CONSOLE] {
         request.headers_mut().remove(name);
     }
     Some(request)
@@ -106,6 +113,22 @@ mod tests {
         ] {
             let refused = foreign(&method, &headers(&fields)).is_some();
             assert_eq!(refused, is_refused, "{method} {fields:?}");
+        }
+    }
+
+    #[test]
+    fn links_read_objects_only() {
+        for (method, path, is_one) in [
+            (Method::GET, "/s3/b/k", true),
+            (Method::HEAD, "/s3/b/a%2Fk", true),
+            (Method::PUT, "/s3/b/k", false),
+            (Method::GET, "/s3/b", false),
+            (Method::GET, "/s3/b/", false),
+            (Method::GET, "/s3/", false),
+            (Method::GET, "/keys.json", false),
+            (Method::GET, "/presign", false),
+        ] {
+            assert_eq!(is_download(&method, path), is_one, "{method} {path}");
         }
     }
 

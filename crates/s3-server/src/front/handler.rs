@@ -91,6 +91,10 @@ impl Handler for Requests {
                     Ok(page.change_keys(request, caller, log).await.map(Counted::page))
                 })
             }
+            Answer::LogIn(request) => {
+                let page = Arc::clone(&self.page);
+                Box::pin(async move { Ok(page.log_in(request, peer).await.map(Counted::page)) })
+            }
             Answer::S3(request, principal) => {
                 let from = Connection { peer, is_encrypted: self.page.addresses.admin_has_tls() };
                 let head = Head::from_http(&request, &front.domains);

@@ -18,6 +18,8 @@ use tokio::runtime;
 use tokio::sync::mpsc;
 
 use crate::access::keys::key_ring::AllKeys;
+use crate::admin::account::login_limit;
+use crate::admin::sessions::Sessions;
 use crate::admin::{Admin, overview};
 use crate::bucket_logs::{delivery::Delivery, queue::LogQueue};
 use crate::config::{Addresses, Config, Limits};
@@ -104,6 +106,8 @@ impl Server {
             store: Arc::clone(&store),
             metrics: Arc::clone(&metrics),
             keys: keys.clone(),
+            sessions: Sessions::new(&addresses),
+            login_limit: login_limit(),
             key_file,
             addresses,
             connections: Arc::clone(&connections),

@@ -1,27 +1,19 @@
 // The view of keys: their users, rights and states. An administrator creates, changes, disables and
 // revokes them. A secret key is shown once, after it was created.
 
-import { add_view, get } from "/console.js";
+import { add_view } from "/console.js";
 import { clock, h, table } from "/console/elements.js";
-import { OWN, outcomes, sure } from "/serve/s3.js";
+import { choice_of, outcomes, sure } from "/serve/controls.js";
+import { LIFETIMES, change_keys, key_list, secret_card } from "/serve/new_key.js";
 
 const COLUMNS = [{ name: "access key", className: "break" }, { name: "user", className: "break" },
   { name: "rights", className: "break" }, { name: "expires", className: "fixed" },
   { name: "actions", className: "fixed" }];
 const RIGHTS = ["read", "write", "list", "delete", "admin"];
-const DAY_S = 86400;
-const LIFETIMES = [["", "never"], [DAY_S, "in 1 day"], [30 * DAY_S, "in 30 days"], [365 * DAY_S, "in 1 year"]];
-
 const { message, say, attempt } = outcomes();
-const secret = h("div", { className: "card", hidden: true, role: "region", "aria-label": "New key" });
+const secret = secret_card({ say, attempt });
 const content = h("div", { className: "card" });
 const editor = h("div", { className: "card", hidden: true });
-
-async function change(fields) {
-  const options = { method: "POST", headers: { ...OWN, "Content-Type": "application/json" },
-    body: JSON.stringify(fields) };
-  return (await get("/keys", options)).json();
-}
 
 // --- The list --------------------------------------------------------------------------------
 
@@ -36,7 +28,7 @@ function rights_of(key) {
 function actions(key) {
   const { access_key, is_disabled } = key;
   const send = (name, done) => async () => {
-    await change({ change: name, access_key });
+    await change_keys({ change: name, access_key });
     hide(editor);
     await refresh();
     say(`${done} ${access_key}.`);
@@ -52,7 +44,7 @@ function actions(key) {
 }
 
 async function refresh() {
-  const { keys, login, read_only_reason } = await (await get("/keys.json", { headers: OWN })).json();
+  const { keys, login, read_only_reason } = await key_list();
   const is_fixed = (key) => read_only_reason || key.is_administrator || key.access_key === null;
   const state = (key) => {
     if (key.access_key === login) return h("span", {}, key.access_key, h("small", { className: "soft" }, " (you)"));
@@ -111,15 +103,15 @@ function edit(key) {
   const box = (checked) => h("input", { type: "checkbox", checked });
   const [buckets, metrics] = [box(key?.creates_buckets ?? false), box(key?.reads_metrics ?? false)];
   const user = h("input", { required: true, maxLength: 64, spellcheck: false, autocomplete: "off" });
-  const lifetime = h("select", {}, LIFETIMES.map(([seconds, name]) => h("option", { value: seconds }, name)));
+  const lifetime = choice_of("Expires", LIFETIMES, "");
   const save = async () => {
     const fields = { grants: rows.filter((row) => row.is_used()).map((row) => row.value()),
       create_buckets: buckets.checked, metrics: metrics.checked };
     if (key) {
-      await change({ change: "rights", access_key: key.access_key, ...fields });
+      await change_keys({ change: "rights", access_key: key.access_key, ...fields });
     } else {
       const expires_in_s = lifetime.value ? Number(lifetime.value) : null;
-      show_secret(await change({ change: "create", user: user.value.trim(), expires_in_s, ...fields }));
+      secret.show(await change_keys({ change: "create", user: user.value.trim(), expires_in_s, ...fields }));
     }
     hide(editor);
     await refresh();
@@ -145,33 +137,14 @@ function edit(key) {
   else user.focus();
 }
 
-// Shows a new key pair until it is closed. The server does not return the secret key again.
-function show_secret({ access_key, secret_key }) {
-  const field = (name, value) => {
-    const input = h("input", { value, readOnly: true, "aria-label": name, spellcheck: false });
-    const copy = h("button", { className: "small", "aria-label": "Copy the " + name, onclick: () => attempt(async () => {
-      input.select();
-      // Browsers give pages on public addresses without TLS no access to the clipboard.
-      if (!navigator.clipboard) return say(`The ${name} is selected: press Ctrl+C.`);
-      await navigator.clipboard.writeText(value);
-      say(`The ${name} was copied.`);
-    }) }, "Copy");
-    return h("p", { className: "secret" }, h("span", {}, name), " ", input, " ", copy);
-  };
-  secret.replaceChildren(h("h2", { tabIndex: -1 }, "New key"),
-    field("access key", access_key), field("secret key", secret_key),
-    h("p", { className: "warn" }, "The secret key is shown only now: copy it before you close this."),
-    h("p", {}, h("button", { onclick: () => hide(secret) }, "Close")));
-  secret.hidden = false;
-  secret.querySelector("h2").focus();
-}
-
-const element = h("div", { className: "stack" }, message, secret, editor, content,
+const element = h("div", { className: "stack" }, message, secret.element, editor, content,
   h("p", { className: "soft" }, "Changes are in force at once and are in the audit log; haul keys changes the same file."));
 // A secret key does not stay in a view that is no longer shown. The frame hides the view in a listener
 // of the same event.
 addEventListener("hashchange", () => setTimeout(() => {
-  if (element.parentElement.hidden) [secret, editor].forEach(hide);
+  if (!element.parentElement.hidden) return;
+  secret.hide();
+  hide(editor);
 }));
 
 add_view("keys", "Keys", {

@@ -4,6 +4,7 @@
 import { add_view, get } from "/console.js";
 import { count, h, percentile, sum, table, time } from "/console/elements.js";
 import { recent_cards } from "/console/recent.js";
+import { own_headers } from "/serve/s3.js";
 
 const WINDOW_S = 60;
 
@@ -49,18 +50,16 @@ async function refresh() {
 
 let is_refused = false;
 
-// The recent requests need a login. The browser asks for it once: the view repeats a refused request
-// only after the user has pressed a button.
+// The recent requests need a login, which loads the page again. A refused request is not repeated.
 async function refresh_recent() {
   if (is_refused) return;
-  const response = await fetch("/requests.json", { headers: { "X-Haul-Console": "1" } });
+  const response = await fetch("/requests.json", { headers: own_headers() });
   if (response.status === 401 || response.status === 403) {
     is_refused = true;
     const text = (await response.text()).trim();
-    const again = () => { is_refused = false; refresh_recent(); };
     recent.replaceChildren(h("div", { className: "card" },
       h("p", {}, "Recent failed, slow and refused requests: " + text),
-      h("button", { onclick: again }, "Log in")));
+      h("a", { href: "/login#requests" }, response.status === 401 ? "Log in" : "Log in with another key")));
     return;
   }
   if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);

@@ -1,8 +1,9 @@
 // The versions and delete markers of a bucket, with their locks: they are downloaded, restored and
 // deleted.
 
-import { bytes, clock, h, table } from "/console/elements.js";
-import { child, decode, path_of, s3, sure, xml_of } from "/serve/s3.js";
+import { bytes, h, table } from "/console/elements.js";
+import { moment, sure } from "/serve/controls.js";
+import { child, decode, path_of, s3, xml_of } from "/serve/s3.js";
 
 const PAGE = 100;
 // Requests for the locks of versions at the same time.
@@ -46,10 +47,10 @@ async function fill(bucket, cells) {
   await Promise.all(Array.from({ length: LOCK_REQUESTS }, next));
 }
 
-// Shows the versions below a prefix. `view` has `bucket`, `prefix`, the element `content`,
-// `prefix_link`, and `attempt` and `say` for the outcome of actions.
+// Shows the versions below a prefix whose keys begin with a filter there. `view` has `bucket`,
+// `prefix`, `filter`, the element `content`, `prefix_link`, and `attempt` and `say` for the outcome of actions.
 export async function load_versions(view) {
-  const { bucket, prefix, content, prefix_link, attempt, say } = view;
+  const { bucket, prefix, filter, content, prefix_link, attempt, say } = view;
   const is_locked = await has_locks(bucket);
   let rows = [];
 
@@ -81,11 +82,11 @@ export async function load_versions(view) {
       : version.is_latest ? "current" : "older";
     return [version.is_marker ? h("span", {}, name) : download,
       h("span", { title: version.id }, state, h("br"), h("small", { className: "soft" }, version.id)),
-      version.is_marker ? "" : bytes(version.size), clock(version.modified), lock, actions(version)];
+      version.is_marker ? "" : bytes(version.size), moment(version.modified), lock, actions(version)];
   };
 
   const load = async (markers) => {
-    const query = new URLSearchParams({ versions: "", delimiter: "/", prefix, "max-keys": PAGE,
+    const query = new URLSearchParams({ versions: "", delimiter: "/", prefix: prefix + filter, "max-keys": PAGE,
       "encoding-type": "url", ...markers });
     const xml = await xml_of(path_of(bucket) + "?" + query);
     const cells = [];

@@ -1,6 +1,7 @@
 //! Two users and more, with different rights, through HTTP. `docs/access.md` names these tests.
 
 mod console_keys;
+mod console_login;
 mod encryption;
 mod expected_owner;
 mod keys;
