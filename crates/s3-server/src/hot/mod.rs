@@ -1,8 +1,8 @@
 //! The cache of hot objects: their content in memory, and their prepared response heads.
 
 mod after_put;
-pub(crate) mod keeper;
 pub(crate) mod object;
+pub(crate) mod room;
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::RangeInclusive;

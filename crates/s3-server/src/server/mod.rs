@@ -2,6 +2,7 @@
 
 pub(crate) mod bound;
 pub(crate) mod listening;
+mod memory;
 mod watch;
 
 use std::num::NonZero;
@@ -28,13 +29,13 @@ use crate::error::{Error, Result};
 use crate::front::Front;
 use crate::front::handler::Requests;
 use crate::hot::HotObjects;
-use crate::hot::keeper::keep;
 use crate::memory::{BodyMemory, PeerMemory};
 use crate::metrics::{Counts, Metrics};
 use crate::request::domains::Domains;
 use crate::request::ids::RequestIds;
 use crate::served::ServedStore;
 use crate::server::listening::Listening;
+use crate::server::memory::keep;
 use crate::service::Haul;
 
 /// The response to a client that has too many connections.
