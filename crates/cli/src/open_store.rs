@@ -64,6 +64,8 @@ pub(crate) struct ServerOptions {
     pub(crate) locked_memory: u64,
     /// Receives the changes by lifecycle rules.
     pub(crate) lifecycle_observer: LifecycleObserver,
+    /// `true` if writes are rejected that exceed a quota. Commands store what their user asks for.
+    pub(crate) enforces_quotas: bool,
     /// The copy of the store.
     pub(crate) replication: Option<Arc<dyn Replication>>,
     /// The disk of a store of which parts are only in the copy.
@@ -93,6 +95,7 @@ fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
         pinned_bytes_max: server.pinned_memory,
         locked_bytes_max: server.locked_memory,
         lifecycle_observer: server.lifecycle_observer,
+        enforces_quotas: server.enforces_quotas,
         replication: server.replication,
         wake_all: haul_s3_server::wake_once,
         holder: format!("{holder}, process {}", std::process::id()),

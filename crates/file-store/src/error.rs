@@ -138,6 +138,10 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A quota does not allow the change, and nothing was stored: delete objects and abort uploads,
+    /// or raise the quota.
+    #[error(transparent)]
+    QuotaExceeded(QuotaExceeded),
     /// The disk is full of dead bytes that compaction is still freeing, and nothing was stored:
     /// retry later.
     #[error("the disk is full, and compaction did not free enough space within {waited:?}")]
@@ -204,6 +208,35 @@ pub enum Error {
     /// A system call failed.
     #[error(transparent)]
     Disk(haul_disk::Error),
+}
+
+/// A quota that does not allow a change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuotaExceeded {
+    /// The quota of the bucket.
+    #[error(
+        "the quota of the bucket \"{bucket}\" is exceeded: it has {used} of at most {limit} {unit}, \
+         including writes in progress"
+    )]
+    Bucket {
+        /// The bucket's name.
+        bucket: String,
+        /// What the exceeded limit counts: bytes or objects.
+        unit: &'static str,
+        /// The limit.
+        limit: u64,
+        /// What counts against it.
+        used: u64,
+    },
+    /// The quota of the user that owns the bucket. The message does not tell what the user's other
+    /// buckets contain.
+    #[error("the quota of the user \"{owner}\", who owns the bucket, is exceeded: its {unit}")]
+    Owner {
+        /// The user's name.
+        owner: String,
+        /// What the exceeded limit counts: bytes or objects.
+        unit: &'static str,
+    },
 }
 
 impl Error {

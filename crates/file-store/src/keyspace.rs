@@ -11,8 +11,10 @@ use crate::catalog::merge_signal::MergeSignal;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::index::quotas::{Granted, Quotas, Reserved};
 use crate::index::version_names::locked_bucket;
 use crate::locks::KeyLocks;
+use crate::object::Usage;
 use crate::object::Versioning;
 use crate::pending_put::queue::PendingPuts;
 use crate::settings::cache::SettingsCache;
@@ -39,6 +41,8 @@ pub(crate) struct Keyspace {
     pub(crate) clock: Clock,
     /// The settings of buckets that were used before.
     pub(crate) settings: SettingsCache,
+    /// The quotas, and what writes in progress reserve of them.
+    pub(crate) quotas: Arc<Quotas>,
     /// `true` if versioning was enabled or suspended in a bucket, now or earlier.
     pub(crate) has_versions: AtomicBool,
 }
@@ -61,9 +65,60 @@ impl Keyspace {
         Ok(BucketWriter { _bucket: gate, _writer: self.writers.enter() })
     }
 
+    /// Reserves what a write adds to a bucket, until its needle is applied to the index or the
+    /// reservation is dropped. Each [`Change`](crate::index::entry::Change) that stores an object
+    /// or a part has the reservation of its writer.
+    ///
+    /// # Errors
+    /// [`Error::QuotaExceeded`]; [`Error::Damaged`] if the bucket has a quota that cannot be read.
+    pub(crate) fn reserve(&self, bucket: &str, added: Usage) -> Result<Reserved> {
+        // A store without quotas pays for this load only.
+        if !self.quotas.is_any() {
+            return Ok(Reserved::nothing());
+        }
+        self.quotas.reserve(&*self.index.read(), bucket, added)
+    }
+
+    /// Follows a write that is never rejected, and that may retain a version.
+    pub(crate) fn follow(&self, bucket: &str) -> Reserved {
+        if self.quotas.is_any() { self.quotas.follow(bucket) } else { Reserved::nothing() }
+    }
+
+    /// Returns the reservation for content that was written before, which is `earlier` unless it
+    /// covers too little, or quotas changed since. The caller has entered the bucket, so that no
+    /// quota changes before the content is stored.
+    pub(crate) fn claim(&self, bucket: &str, added: Usage, earlier: Reserved) -> Result<Reserved> {
+        if earlier.covers(bucket, added) {
+            return Ok(earlier);
+        }
+        drop(earlier);
+        self.reserve(bucket, added)
+    }
+
     /// Returns the error for a request to a bucket that is not in the index.
     pub(crate) fn missing_bucket(&self, bucket: &str) -> Error {
         self.index.read().missing_bucket(bucket)
+    }
+
+    /// Returns what the writer of content for a bucket may write: the declared length, or as much
+    /// as the quotas have left.
+    pub(crate) fn grant(
+        &self,
+        bucket: &str,
+        declared: Option<u64>,
+        added: Usage,
+    ) -> Result<Granted> {
+        if !self.quotas.is_any() {
+            return Ok(Granted::default());
+        }
+        if declared.is_some() {
+            let reserved = self.reserve(bucket, added)?;
+            return Ok(Granted { reserved, bound: None });
+        }
+        let index = self.index.read();
+        self.quotas.check(&*index, bucket, added)?;
+        let bound = self.quotas.bound(&*index, bucket);
+        Ok(Granted { bound, ..Granted::default() })
     }
 
     /// Returns a bucket's versioning state. A writer has entered the bucket, so that the state

@@ -138,12 +138,13 @@ mod writers;
 pub use access::get_many::GetMany;
 pub use access::put_many::NewObject;
 pub use big_files::pinned::PinnedFile;
+pub use buckets::quota::OWNER_SETTING;
 pub use clock::TimeSource;
 pub use compaction::compact::CompactionReport;
 pub use compaction::volume_map::{VolumeExtent, VolumeMap};
 pub use damage::place::Damage;
 pub use deletion::request::Deletion;
-pub use error::{Error, Result};
+pub use error::{Error, QuotaExceeded, Result};
 pub use expiration::expirable::ExpiredEntry;
 pub use index::uploads::list::{ListUploadsRequest, UploadListEntry, UploadListPage};
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
@@ -159,8 +160,8 @@ pub use needles::written::{ObjectWriter, WrittenContent};
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
     ListRequest, ListVersionsRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo,
-    Precondition, StoredObject, UploadInfo, VersionId, VersionInfo, VersionListEntry,
-    VersionListPage, Versioning,
+    Precondition, Quota, QuotaState, StoredObject, UploadInfo, Usage, VersionId, VersionInfo,
+    VersionListEntry, VersionListPage, Versioning,
 };
 pub use object_lock::lock::{
     DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,

@@ -303,6 +303,51 @@ pub struct BucketInfo {
     pub bytes: u64,
 }
 
+/// The limits on what a bucket, or all buckets of an owner, may contain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// The maximum number of bytes; `None` for no limit.
+    pub bytes: Option<u64>,
+    /// The maximum number of objects; `None` for no limit.
+    pub objects: Option<u64>,
+}
+
+impl Quota {
+    /// Returns `true` if there is a limit.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.bytes.is_some() || self.objects.is_some()
+    }
+}
+
+/// What counts against a [`Quota`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The bytes of objects, older versions, and parts of unfinished uploads, as they are stored.
+    pub bytes: u64,
+    /// The number of objects, older versions and delete markers.
+    pub objects: u64,
+}
+
+impl Usage {
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes + other.bytes, objects: self.objects + other.objects }
+    }
+}
+
+/// The quota of a bucket or of an owner, and what counts against it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaState {
+    /// The name of the bucket or of the owner.
+    pub name: String,
+    /// The quota.
+    pub quota: Quota,
+    /// What counts against the quota.
+    pub usage: Usage,
+}
+
 /// The parameters of a listing.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest<'a> {

@@ -10,6 +10,7 @@ use haul_sync::{Mutex, Sharded, ShardedRwLock};
 
 use crate::access::completing::CompletingThread;
 use crate::big_files::directory::Objects;
+use crate::buckets::quota;
 use crate::catalog::due::CheckpointDue;
 use crate::catalog::merge_signal::MergeSignal;
 use crate::checkpoint::index_thread::IndexThread;
@@ -20,6 +21,7 @@ use crate::compaction::thread::Background;
 use crate::damage::found::FoundDamage;
 use crate::error::{Error, Result};
 use crate::expiration::thread::LifecycleThread;
+use crate::index::quotas::Quotas;
 use crate::inner::Inner;
 use crate::keyspace::Keyspace;
 use crate::lifecycle::state::LifecycleState;
@@ -101,6 +103,7 @@ impl Store {
                 writers: Arc::new(Writers::new(current)),
                 pending_puts: PendingPuts::default(),
                 settings: SettingsCache::default(),
+                quotas: Arc::new(Quotas::new(options.enforces_quotas)),
                 has_versions: AtomicBool::new(opened.has_versions),
             },
             maintenance: Maintenance {
@@ -118,6 +121,7 @@ impl Store {
             md5: Md5Queue::default(),
             _lock: lock,
         });
+        quota::load(&inner)?;
         inner.measure_space()?;
         if opened.is_checkpoint_due && !inner.options.is_read_only {
             // An error is harmless: the next opening takes as long as this one.

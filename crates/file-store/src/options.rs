@@ -72,6 +72,10 @@ pub struct Options {
     /// no background work. The store still writes into its directory to recover, and locks it;
     /// `false`.
     pub is_read_only: bool,
+    /// Behaviour: `true` if a write that exceeds a quota is rejected with
+    /// [`Error::QuotaExceeded`]. A process that stores what others have accepted, such as an import,
+    /// sets `false`; `true`.
+    pub enforces_quotas: bool,
     /// Behaviour: the copy of the store elsewhere. Each call that changes the store waits until the
     /// copy contains the change, and [`crate::Store::start_put`] starts no put; none.
     pub replication: Option<Arc<dyn Replication>>,
@@ -108,6 +112,7 @@ impl Default for Options {
             holder: format!("process {}", std::process::id()),
             time: TimeSource::default(),
             is_read_only: false,
+            enforces_quotas: true,
             replication: None,
             wake_all: |wake| wake(),
         }

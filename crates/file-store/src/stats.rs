@@ -83,6 +83,8 @@ pub struct Stats {
     pub scrubbed_bytes: u64,
     /// Completed scrubs of the whole store.
     pub scrubs: u64,
+    /// The writes that a quota rejected.
+    pub quota_refusals: u64,
     /// The statistics of lifecycle sweeps.
     pub lifecycle: LifecycleStats,
     /// Whether each of [`Work::ALL`] fails, because the disk is full or refuses files.
@@ -149,6 +151,7 @@ impl Store {
             hidden_places,
             scrubbed_bytes: counters.sum(|part| &part.scrubbed_bytes),
             scrubs: counters.sum(|part| &part.scrubs),
+            quota_refusals: inner.keyspace.quotas.refusals(),
             lifecycle: inner.maintenance.lifecycle.counters.stats(),
             volumes_compacted: counters.sum(|part| &part.volumes_compacted),
             free_bytes: space.free_bytes,

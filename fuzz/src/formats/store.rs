@@ -102,7 +102,7 @@ fn lifecycle() -> Lifecycle {
 fn upload(store: &Store, key: &str, bytes: &[u8], is_completed: bool) {
     let none = Attributes::new();
     let id = store.start_upload(BUCKET, key, &none).unwrap();
-    let mut writer = store.part_writer(Some(bytes.len() as u64)).unwrap();
+    let mut writer = store.part_writer(BUCKET, Some(bytes.len() as u64)).unwrap();
     writer.write(bytes).unwrap();
     let written = writer.finish().unwrap();
     let part = store.put_part(BUCKET, key, &id, 1, written, &none).unwrap();

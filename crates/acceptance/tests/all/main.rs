@@ -10,6 +10,7 @@ mod console_buckets;
 mod console_keys;
 mod console_login;
 mod console_objects;
+mod console_quota;
 mod console_versions;
 mod damage;
 mod failing_disk;

@@ -16,7 +16,7 @@ use crate::server::Server;
 pub(crate) const SECTION: &str = "Monitoring";
 
 /// Metrics that a server has only in some states; the tests of the servers cover them.
-const SOMETIMES: [&str; 10] = [
+const SOMETIMES: [&str; 18] = [
     "haul_key_file_failing",
     "haul_lifecycle_last_sweep_duration_seconds",
     "haul_lifecycle_last_sweep_timestamp_seconds",
@@ -26,6 +26,14 @@ const SOMETIMES: [&str; 10] = [
     "haul_replication_requests_total",
     "haul_replication_sent_bytes_total",
     "haul_replication_stopped",
+    "haul_s3_bucket_quota_bytes",
+    "haul_s3_bucket_quota_objects",
+    "haul_s3_bucket_quota_used_bytes",
+    "haul_s3_bucket_quota_used_objects",
+    "haul_s3_user_quota_bytes",
+    "haul_s3_user_quota_objects",
+    "haul_s3_user_quota_used_bytes",
+    "haul_s3_user_quota_used_objects",
     "haul_standby",
 ];
 

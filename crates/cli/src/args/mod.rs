@@ -47,7 +47,7 @@ pub(crate) use hash::SumHash;
 pub(crate) use import_s3::ImportS3Args;
 pub(crate) use keys::{
     Allowed, KeyFileArgs, KeysArgs, KeysCommand, KeysCreateArgs, KeysRightsArgs, KeysRotateArgs,
-    ServerRights, parse_allow,
+    KeysSetArgs, ServerRights, parse_allow,
 };
 pub(crate) use log::{LogArgs, LogCommand, LogShowArgs, LogWriteArgs, WhenFullPolicy};
 pub(crate) use patch::PatchArgs;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::args::{
     Allowed, KeyFileArgs, KeysArgs, KeysCommand, KeysCreateArgs, KeysRightsArgs, KeysRotateArgs,
-    ServerRights, parse_allow,
+    KeysSetArgs, ServerRights, parse_allow,
 };
 use crate::clock::rfc3339;
 use crate::output::{Output, print_line};
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &KeysArgs) -> Result {
         KeysCommand::Show { key } => show(files, key),
         KeysCommand::Allow(args) => allow(files, args),
         KeysCommand::Forbid(args) => forbid(files, args),
+        KeysCommand::Set(args) => set_quota(files, args),
         KeysCommand::Disable(args) => set_disabled(files, &args.key, true),
         KeysCommand::Enable(args) => set_disabled(files, &args.key, false),
         KeysCommand::Remove(args) => remove(files, &args.key),
@@ -110,7 +111,10 @@ fn create(files: &KeyFileArgs, args: &KeysCreateArgs) -> Result {
         for allowed in &allow {
             apply(key, allowed)?;
         }
-        Ok(key.clone())
+        let key = key.clone();
+        let quota = args.quota.applied_to(list.quota(&args.user));
+        list.set_quota(&args.user, quota).or_fail(cannot).map_err(usage)?;
+        Ok(key)
     })?;
     match &args.output {
         Some(file) => write_secret(file, &key),
@@ -167,6 +171,12 @@ fn list(files: &KeyFileArgs) -> Result {
             false => output.line(show::anonymous_line(list.anonymous()))?,
         }
     }
+    for (user, quota) in list.quotas() {
+        match files.json {
+            true => output.line(show::quota_json(user, *quota))?,
+            false => output.line(show::quota_line(user, *quota))?,
+        }
+    }
     output.finish()
 }
 
@@ -178,11 +188,45 @@ fn show(files: &KeyFileArgs, name: &str) -> Result {
             false => print_line(show::anonymous_line(list.anonymous())),
         };
     }
-    let key = find(&mut list, name)?;
+    let key = find(&mut list, name)?.clone();
+    let quota = list.quota(&key.user);
     match files.json {
-        true => print_line(show::json(key, now)),
-        false => print_line(show::text(key, now)),
+        true if quota.is_limited() => {
+            let mut object = show::json(&key, now);
+            object["quota"] = show::limits_json(quota);
+            print_line(object)
+        }
+        true => print_line(show::json(&key, now)),
+        false if quota.is_limited() => {
+            print_line(format!("{}\nquota       {}", show::text(&key, now), show::limits(quota)))
+        }
+        false => print_line(show::text(&key, now)),
     }
+}
+
+fn set_quota(files: &KeyFileArgs, args: &KeysSetArgs) -> Result {
+    let user = &args.user;
+    if args.quota.is_empty() {
+        let failure = Failure::new(format!("nothing to set for {user}"));
+        return Err(usage(failure.advise("give --quota or --quota-objects")));
+    }
+    let quota = update(files, |list| {
+        let before = list.quota(user);
+        let is_known = before.is_limited() || list.keys().iter().any(|key| key.user == *user);
+        if !is_known {
+            let failure = Failure::new(format!("there is no user {user}"));
+            return Err(failure.advise("\"haul keys list\" lists the users of keys"));
+        }
+        let quota = args.quota.applied_to(before);
+        list.set_quota(user, quota).or_fail(|| format!("cannot limit {user}")).map_err(usage)?;
+        Ok(quota)
+    })?;
+    match files.json {
+        true => print_line(show::quota_json(user, quota))?,
+        false => print_line(show::quota_line(user, quota))?,
+    }
+    print_message("running servers apply the quota within a few seconds");
+    Ok(())
 }
 
 fn allow(files: &KeyFileArgs, args: &KeysRightsArgs) -> Result {

@@ -2,10 +2,12 @@
 
 use std::time::SystemTime;
 
+use haul_file_store::Quota;
 use haul_s3_server::{Grant, Key, Right};
 use serde_json::{Value, json};
 
 use crate::clock::rfc3339;
+use crate::units::{Bytes, Count};
 
 /// The name of requests without a signature.
 pub(super) const ANONYMOUS: &str = "anonymous";
@@ -79,6 +81,27 @@ pub(super) fn anonymous_json(grants: &[Grant]) -> Value {
         "user": ANONYMOUS,
         "rights": grants.iter().map(grant_json).collect::<Vec<_>>(),
     })
+}
+
+/// Returns the quota of a user in one line.
+pub(super) fn quota_line(user: &str, quota: Quota) -> String {
+    format!("quota of {user}: {}", limits(quota))
+}
+
+pub(super) fn quota_json(user: &str, quota: Quota) -> Value {
+    json!({ "user": user, "quota": limits_json(quota) })
+}
+
+/// Returns the limits of a quota.
+pub(super) fn limits(quota: Quota) -> String {
+    let bytes = quota.bytes.map(|bytes| Bytes(bytes).to_string());
+    let objects = quota.objects.map(|objects| Count(objects, "object").to_string());
+    let limits: Vec<_> = bytes.into_iter().chain(objects).collect();
+    if limits.is_empty() { "none".to_owned() } else { limits.join(", ") }
+}
+
+pub(super) fn limits_json(quota: Quota) -> Value {
+    json!({ "bytes": quota.bytes, "objects": quota.objects })
 }
 
 fn state(key: &Key, now: SystemTime) -> &'static str {

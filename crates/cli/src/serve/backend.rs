@@ -52,6 +52,7 @@ impl Backend {
             pinned_memory: shares.pinned,
             locked_memory: shares.cache,
             lifecycle_observer: observer,
+            enforces_quotas: true,
             replication: copy.as_ref().map(|copy| Arc::clone(&copy.progress) as _),
             disk: disk.clone().map(|disk| disk as _),
         };

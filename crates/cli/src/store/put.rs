@@ -17,7 +17,7 @@ pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
     // This call fails before the input is read if the bucket does not exist.
     store.bucket(&args.to.bucket).or_fail(cannot)?;
     let mut input = open(&args.file)?;
-    let mut writer = store.object_writer(input.bytes_expected).or_fail(cannot)?;
+    let mut writer = store.object_writer(&args.to.bucket, input.bytes_expected).or_fail(cannot)?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let read = match input.bytes.read(&mut piece) {

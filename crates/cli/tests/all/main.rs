@@ -31,6 +31,7 @@ mod patch;
 mod pictures;
 mod probe;
 mod progress;
+mod quotas;
 mod relay;
 mod replication;
 mod s3_model;

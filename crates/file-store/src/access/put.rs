@@ -8,11 +8,12 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::quotas::{Granted, Reserved};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::needles::object::Object;
 use crate::needles::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
-use crate::object::{Attributes, ObjectInfo, Precondition, StoredObject, Versioning};
+use crate::object::{Attributes, ObjectInfo, Precondition, StoredObject, Usage, Versioning};
 use crate::object_lock::check::attributes_of_new;
 use crate::object_lock::lock::ObjectLock;
 use crate::replication::confirmation::acknowledge;
@@ -90,7 +91,7 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<StoredObject> {
         if bytes.len() as u64 >= self.inner.options.big_object_bytes {
-            let mut writer = self.object_writer(Some(bytes.len() as u64))?;
+            let mut writer = self.object_writer(bucket, Some(bytes.len() as u64))?;
             writer.write(bytes)?;
             let written = writer.finish()?;
             return self.put_written_locally(bucket, key, written, attributes, precondition);
@@ -98,29 +99,37 @@ impl Store {
         let mut head = Head::new(Kind::Object, bucket, key);
         head.bytes = bytes.len() as u64;
         head.etag.md5 = self.inner.md5.digest(bytes);
-        self.store(head, attributes, precondition, Source::Bytes(bytes))
+        self.store(head, attributes, precondition, Source::Bytes(bytes), Reserved::nothing())
     }
 
-    /// Returns a writer for content that arrives in pieces. With `expected`, the space for a big
-    /// object is allocated at once.
+    /// Returns a writer for the content of an object in a bucket, which arrives in pieces. With
+    /// `expected`, the space for a big object is allocated at once, and reserved of the quotas.
     ///
     /// # Errors
-    /// [`Error::Full`], or [`Error::Disk`] if the file cannot be created.
-    pub fn object_writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
+    /// [`Error::QuotaExceeded`], [`Error::Full`], or [`Error::Disk`] if the file cannot be created.
+    pub fn object_writer(&self, bucket: &str, expected: Option<u64>) -> Result<ObjectWriter> {
         let big_bytes = self.inner.options.big_object_bytes;
-        self.new_writer(big_bytes, expected)
+        let added = Usage { bytes: expected.unwrap_or(0), objects: 1 };
+        let granted = self.inner.keyspace.grant(bucket, expected, added)?;
+        self.new_writer(big_bytes, expected, granted)
     }
 
     /// Creates a writer whose content goes to a file if it has `big_bytes` bytes or more.
-    pub(crate) fn new_writer(&self, big_bytes: u64, expected: Option<u64>) -> Result<ObjectWriter> {
+    pub(crate) fn new_writer(
+        &self,
+        big_bytes: u64,
+        expected: Option<u64>,
+        granted: Granted,
+    ) -> Result<ObjectWriter> {
         let inner = &*self.inner;
         let is_big = expected.map_or(big_bytes == 0, |bytes| bytes >= big_bytes);
-        inner.with_space(|| {
+        let writer = inner.with_space(|| {
             if is_big {
                 inner.check_space_for_file(expected.unwrap_or(0))?;
             }
             ObjectWriter::new(Arc::clone(&inner.objects), big_bytes, expected)
-        })
+        })?;
+        Ok(writer.with_granted(granted))
     }
 
     /// Stores written content under a key, replacing an existing object.
@@ -153,25 +162,27 @@ impl Store {
         let mut head = Head::new(Kind::Object, bucket, key);
         head.bytes = written.bytes();
         head.etag = written.etag();
-        match written.into_content() {
+        let (content, reserved) = written.into_content();
+        match content {
             Content::Memory(bytes) => {
-                self.store(head, attributes, precondition, Source::Bytes(&bytes))
+                self.store(head, attributes, precondition, Source::Bytes(&bytes), reserved)
             }
             Content::File(file) => {
                 head.files.extend(file.part());
-                self.store(head, attributes, precondition, Source::NewFile(file))
+                self.store(head, attributes, precondition, Source::NewFile(file), reserved)
             }
         }
     }
 
     /// Stores an object. Delays the call while compaction falls behind, and repeats it on a full
-    /// disk when compaction has freed space.
+    /// disk when compaction has freed space. `reserved` is what was reserved for its content.
     fn store(
         &self,
         mut head: Head,
         attributes: &Attributes,
         precondition: &Precondition,
         mut source: Source<'_>,
+        mut reserved: Reserved,
     ) -> Result<StoredObject> {
         check_key(&head.key)?;
         check_attributes(attributes)?;
@@ -180,18 +191,22 @@ impl Store {
         }
         let inner = &*self.inner;
         inner.maintenance.admission.admit((head.head_bytes() + source.data().len()) as u64);
-        inner.with_space(|| self.try_store(head.clone(), attributes, precondition, &mut source))
+        inner.with_space(|| {
+            let earlier = std::mem::take(&mut reserved);
+            self.try_store(head.clone(), attributes, precondition, &mut source, earlier)
+        })
     }
 
     /// Stores an object.
     ///
-    /// 1. Locks the key, looks up its current object, and tests the precondition. In a bucket with
+    /// 1. Reserves what the object adds to its bucket, unless that was done before.
+    /// 2. Locks the key, looks up its current object, and tests the precondition. In a bucket with
     ///    versions, retains the current object.
-    /// 2. Appends the needle to the log. After a crash the log may or may not have it. A new file
+    /// 3. Appends the needle to the log. After a crash the log may or may not have it. A new file
     ///    that it references is already durable; if the log does not have the needle, opening the
     ///    store removes the file.
-    /// 3. Once the needle is durable, applies it to the index, which makes it visible.
-    /// 4. Removes the files of the replaced object. After a crash before this step, opening the
+    /// 4. Once the needle is durable, applies it to the index, which makes it visible.
+    /// 5. Removes the files of the replaced object. After a crash before this step, opening the
     ///    store removes them.
     fn try_store(
         &self,
@@ -199,23 +214,33 @@ impl Store {
         attributes: &Attributes,
         precondition: &Precondition,
         source: &mut Source<'_>,
+        earlier: Reserved,
     ) -> Result<StoredObject> {
         let inner = &*self.inner;
         let _writer = inner.keyspace.enter(&head.bucket)?;
+        let added = Usage { bytes: head.bytes, objects: 1 };
+        let reserved = inner.keyspace.claim(&head.bucket, added, earlier)?;
         // Before the key is locked, because this may lock the bucket.
         let attributes = &*attributes_of_new(inner, &head.bucket, attributes)?;
         let _lock = inner.keyspace.keys.lock(&head.bucket, &head.key);
         let data = source.data();
         let versioning = inner.keyspace.versioning(&head.bucket)?;
-        let (replaces, ends, ticket) =
-            append_version(inner, &mut head, attributes, precondition, data, versioning)?;
+        let (replaces, ends, ticket) = append_version(
+            inner,
+            &mut head,
+            attributes,
+            precondition,
+            data,
+            versioning,
+            &reserved,
+        )?;
         if let Source::NewFile(file) = source {
             // From here on the needle may become durable, even if the wait fails.
             file.keep();
         }
         let at = ticket.wait()?;
         let info = head.info();
-        let object = Change { head, replaces };
+        let object = Change { head, replaces, reserved };
         self.apply(std::iter::once(object).chain(ends).collect(), at);
         Counters::count(&inner.counters.local().puts);
         Ok(StoredObject { info, location: at.into() })
@@ -284,15 +309,19 @@ impl Store {
         match object.in_memory() {
             // The object was stored when `big_object_bytes` was larger.
             Some(bytes) if bytes.len() as u64 >= big_bytes => {
-                let mut writer = self.object_writer(Some(head.bytes))?;
+                let mut writer = self.object_writer(to.0, Some(head.bytes))?;
                 writer.write(bytes)?;
                 let written = writer.finish()?.with_etag(head.etag);
                 self.put_written_locally(to.0, to.1, written, attributes, precondition)
             }
-            Some(bytes) => self.store(head, attributes, precondition, Source::Bytes(bytes)),
+            Some(bytes) => {
+                let source = Source::Bytes(bytes);
+                self.store(head, attributes, precondition, source, Reserved::nothing())
+            }
+            // The files count for each object that shares them.
             None => {
                 head.files = object.files().to_vec();
-                self.store(head, attributes, precondition, Source::Shared)
+                self.store(head, attributes, precondition, Source::Shared, Reserved::nothing())
             }
         }
     }
@@ -310,9 +339,9 @@ pub(crate) fn append_object(
     if ObjectLock::is_in(attributes) {
         return Err(Error::NoObjectLock { bucket: head.bucket.clone() });
     }
-    let versioning = Versioning::Off;
+    let (versioning, reserved) = (Versioning::Off, &Reserved::nothing());
     let (replaces, _, ticket) =
-        append_version(inner, head, attributes, precondition, data, versioning)?;
+        append_version(inner, head, attributes, precondition, data, versioning, reserved)?;
     Ok((replaces, ticket))
 }
 
@@ -326,10 +355,12 @@ fn append_version(
     precondition: &Precondition,
     data: &[u8],
     versioning: Versioning,
+    reserved: &Reserved,
 ) -> Result<(Option<Replaced>, Vec<Change>, Ticket)> {
     let current = inner.find(&head.bucket, &head.key)?;
     check_precondition(inner, &head.bucket, &head.key, current.as_ref(), precondition)?;
-    let ends = retain_current(inner, &head.bucket, &head.key, current.as_ref(), versioning)?;
+    let (bucket, key) = (&head.bucket, &head.key);
+    let ends = retain_current(inner, bucket, key, current.as_ref(), versioning, reserved)?;
     head.is_versioned = versioning == Versioning::Enabled;
     head.version = next_version(inner, &head.bucket, &head.key, current.as_ref(), versioning)?;
     let encoded = head.encode(attributes);

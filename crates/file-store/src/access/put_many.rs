@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::Change;
 use crate::keys::{check_attributes, check_key};
-use crate::object::{Attributes, ObjectInfo, Precondition, Versioning};
+use crate::object::{Attributes, ObjectInfo, Precondition, Usage, Versioning};
 use crate::replication::confirmation::acknowledge_batch;
 use crate::store::Store;
 
@@ -178,10 +178,17 @@ impl Store {
         let (mut appended, mut full) = (Vec::with_capacity(drafts.len()), None);
         while let Some(mut draft) = drafts.pop_front() {
             let NewObject { bytes, attributes, precondition, .. } = *draft.object;
-            match append_object(inner, &mut draft.head, attributes, precondition, bytes) {
-                Ok((replaces, ticket)) => {
-                    let (number, change) = (draft.number, Change { head: draft.head, replaces });
-                    appended.push(Appended { number, change, ticket });
+            let added = Usage { bytes: draft.head.bytes, objects: 1 };
+            let stored = inner.keyspace.reserve(bucket, added).and_then(|reserved| {
+                let head = &mut draft.head;
+                let (replaces, ticket) =
+                    append_object(inner, head, attributes, precondition, bytes)?;
+                Ok((replaces, ticket, reserved))
+            });
+            match stored {
+                Ok((replaces, ticket, reserved)) => {
+                    let change = Change { head: draft.head, replaces, reserved };
+                    appended.push(Appended { number: draft.number, change, ticket });
                 }
                 Err(error @ Error::Full { .. }) => {
                     drafts.push_front(draft);

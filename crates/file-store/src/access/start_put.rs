@@ -10,7 +10,7 @@ use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
-use crate::object::{Attributes, Precondition, Versioning};
+use crate::object::{Attributes, Precondition, Usage, Versioning};
 use crate::object_lock::lock::ObjectLock;
 use crate::pending_put::future::{PendingPut, pending_put};
 use crate::pending_put::queue::{AppendedPut, Locks};
@@ -97,6 +97,8 @@ fn start_put(
     if inner.keyspace.versioning(&head.bucket)? != Versioning::Off {
         return Ok(None);
     }
+    let added = Usage { bytes: bytes.len() as u64, objects: 1 };
+    let reserved = inner.keyspace.reserve(&head.bucket, added)?;
     let Some(key) = inner.keyspace.keys.try_lock(&head.bucket, &head.key) else {
         return Ok(None);
     };
@@ -113,7 +115,7 @@ fn start_put(
     };
     inner.maintenance.admission.admit_now(head.head_bytes() as u64 + head.bytes);
     let info = head.info();
-    let change = Change { head, replaces: current.map(Replaced::from) };
+    let change = Change { head, replaces: current.map(Replaced::from), reserved };
     let (resolver, pending) = pending_put();
     inner.keyspace.pending_puts.push(AppendedPut { ticket, change, info, locks, resolver });
     Ok(Some(pending))

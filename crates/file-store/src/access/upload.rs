@@ -10,12 +10,14 @@ use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::Index;
 use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::quotas::Reserved;
 use crate::index::uploads::list::{ListUploadsRequest, UploadListPage, list};
 use crate::index::uploads::{Upload, UploadName, new_id, parse, print};
 use crate::keys::{check_attributes, check_key};
 use crate::needles::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::object::{
-    Attributes, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo, Versioning,
+    Attributes, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo, Usage,
+    Versioning,
 };
 use crate::object_lock::check::attributes_of_new;
 use crate::replication::confirmation::acknowledge;
@@ -56,12 +58,15 @@ impl Store {
         )
     }
 
-    /// Returns a writer for a part. The content of a part always goes to a file.
+    /// Returns a writer for a part of an upload in a bucket. The content of a part always goes to a
+    /// file.
     ///
     /// # Errors
     /// Fails like [`Store::object_writer`].
-    pub fn part_writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
-        self.new_writer(0, expected)
+    pub fn part_writer(&self, bucket: &str, expected: Option<u64>) -> Result<ObjectWriter> {
+        let added = Usage { bytes: expected.unwrap_or(0), objects: 0 };
+        let granted = self.inner.keyspace.grant(bucket, expected, added)?;
+        self.new_writer(0, expected, granted)
     }
 
     /// Stores a part, replacing an existing part with this number.
@@ -89,12 +94,15 @@ impl Store {
         head.part = number;
         head.bytes = written.bytes();
         head.etag = written.etag();
-        let Content::File(mut file) = written.into_content() else {
+        let (Content::File(mut file), mut reserved) = written.into_content() else {
             let what = "a part must be written with a part writer".to_owned();
             return Err(Error::Invalid { what });
         };
         head.files.extend(file.part());
-        let put = || self.try_put_part(head.clone(), upload, &mut file, attributes);
+        let put = || {
+            let earlier = std::mem::take(&mut reserved);
+            self.try_put_part(head.clone(), upload, &mut file, attributes, earlier)
+        };
         acknowledge(inner, inner.with_space(put))
     }
 
@@ -104,11 +112,14 @@ impl Store {
         upload: &str,
         file: &mut UnreferencedFile,
         attributes: &Attributes,
+        earlier: Reserved,
     ) -> Result<PartInfo> {
         let inner = &*self.inner;
         let (bucket, key) = (head.bucket.clone(), head.key.clone());
         let (bucket, key) = (bucket.as_str(), key.as_str());
         let _writer = inner.keyspace.enter(bucket)?;
+        let added = Usage { bytes: head.bytes, objects: 0 };
+        let reserved = inner.keyspace.claim(bucket, added, earlier)?;
         let _lock = inner.keyspace.keys.lock(bucket, key);
         head.upload = find_upload(&inner.keyspace.index.read(), bucket, key, upload)?.0;
         head.version = inner.keyspace.clock.next();
@@ -122,7 +133,7 @@ impl Store {
         let ticket = inner.append(&head.encode(attributes), &[], Room::Ordinary)?;
         file.keep();
         let at = ticket.wait()?;
-        self.apply(vec![head.into()], at);
+        self.apply(vec![Change { head, replaces: None, reserved }], at);
         Ok(info)
     }
 
@@ -227,6 +238,8 @@ impl Store {
     ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
         let _writer = inner.keyspace.enter(bucket)?;
+        // The bytes of the parts count already, and stop to count as parts in the same record.
+        let reserved = inner.keyspace.reserve(bucket, Usage { bytes: 0, objects: 1 })?;
         let attributes = &*attributes_of_new(inner, bucket, attributes)?;
         let _lock = inner.keyspace.keys.lock(bucket, key);
         let current = inner.find(bucket, key)?;
@@ -240,12 +253,12 @@ impl Store {
             assemble(&mut head, upload, parts)?;
         }
         let versioning = inner.keyspace.versioning(bucket)?;
-        let ends = retain_current(inner, bucket, key, current.as_ref(), versioning)?;
+        let ends = retain_current(inner, bucket, key, current.as_ref(), versioning, &reserved)?;
         head.version = next_version(inner, bucket, key, current.as_ref(), versioning)?;
         end.version = inner.keyspace.clock.next();
         head.is_versioned = versioning == Versioning::Enabled;
         let info = head.info();
-        let change = Change { head, replaces: current.map(Replaced::from) };
+        let change = Change { head, replaces: current.map(Replaced::from), reserved };
         let none = Attributes::new();
         let mut needles = vec![(change, attributes), (end.into(), &none)];
         needles.extend(ends.into_iter().map(|end| (end, &none)));

@@ -1,22 +1,25 @@
 //! Buckets: their creation and deletion, and their settings, which are in their needles.
 
 pub(crate) mod needle;
+pub(crate) mod quota;
 pub(crate) mod settings;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_append_log::Room;
 
 use crate::buckets::needle::change_bucket_attributes;
+use crate::buckets::quota::OWNER_SETTING;
 use crate::buckets::settings::bucket_settings;
 use crate::buckets::settings::without_rules;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::entry::Change;
 use crate::index::uploads::in_bucket;
-use crate::index::version_names::{locked_bucket, suspended_bucket, versions_bucket};
+use crate::index::version_names::{locked_bucket, quota_bucket, suspended_bucket, versions_bucket};
 use crate::keys::check_bucket;
-use crate::object::{Attributes, BucketInfo};
+use crate::object::{Attributes, BucketInfo, Quota, QuotaState, Usage};
 use crate::replication::confirmation::acknowledge;
 use crate::settings::cache::BucketSettings;
 use crate::settings::check::check_setting;
@@ -59,8 +62,15 @@ impl Store {
         head.version = self.inner.keyspace.clock.next();
         let at = self.inner.append(&head.encode(settings), &[], Room::Ordinary)?.wait()?;
         self.apply(vec![head.into()], at);
-        self.forget(bucket);
+        self.created(bucket, settings);
         Ok(())
+    }
+
+    /// Records the owner of a bucket that is created, and removes what is cached about an earlier
+    /// bucket of this name.
+    pub(crate) fn created(&self, bucket: &str, settings: &Attributes) {
+        self.forget(bucket);
+        self.inner.keyspace.quotas.set_owner(bucket, settings.get(OWNER_SETTING));
     }
 
     /// Deletes a bucket without objects and uploads.
@@ -89,7 +99,8 @@ impl Store {
             return Err(error);
         }
         let objects = found.ok_or_else(missing)?.objects;
-        let internal = [versions_bucket(bucket), suspended_bucket(bucket), locked_bucket(bucket)];
+        let internal = [versions_bucket, suspended_bucket, locked_bucket, quota_bucket];
+        let internal = internal.map(|name| name(bucket));
         let found = |name: &&String| index.buckets.contains_key(name.as_str());
         let internal: Vec<String> = internal.iter().filter(found).cloned().collect();
         let older = |name: &String| index.buckets.get(name.as_str()).map_or(0, |it| it.objects);
@@ -111,10 +122,11 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the cached rules and settings of a bucket that is created or deleted.
-    pub(crate) fn forget(&self, bucket: &str) {
+    /// Removes what is cached about a bucket that is created or deleted.
+    fn forget(&self, bucket: &str) {
         self.inner.maintenance.lifecycle.forget(bucket);
         self.inner.keyspace.settings.forget(bucket);
+        self.inner.keyspace.quotas.forget(bucket);
     }
 
     /// Returns a bucket's description.
@@ -172,9 +184,90 @@ impl Store {
                 None => drop(attributes.remove(name)),
             };
             change_bucket_attributes(&self.inner, bucket, change, |attributes| {
+                if name == OWNER_SETTING {
+                    self.inner.keyspace.quotas.set_owner(bucket, value);
+                }
                 self.inner.keyspace.settings.insert(bucket, without_rules(&attributes));
             })
         };
         acknowledge(&self.inner, self.inner.with_space(set))
+    }
+
+    /// Sets a bucket's quota; one without limits removes it. A bucket that contains more keeps it,
+    /// but cannot grow.
+    ///
+    /// What counts is in [`Usage`]. A write counts with all of its bytes until it is stored, also
+    /// if it then replaces an object. Deletions and changes of attributes are never rejected.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], [`Error::Full`], [`Error::NotReplicated`]; [`Error::Damaged`] while
+    /// damage may hide the bucket.
+    ///
+    /// # Durability
+    /// The quota survives a power cut when this returns.
+    pub fn set_quota(&self, bucket: &str, quota: Quota) -> Result<()> {
+        let set = || quota::set(&self.inner, bucket, quota);
+        acknowledge(&self.inner, self.inner.with_space(set))
+    }
+
+    /// Returns a bucket's quota, and what counts against it, without I/O.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if the quota cannot be read.
+    pub fn quota(&self, bucket: &str) -> Result<QuotaState> {
+        let index = self.inner.keyspace.index.read();
+        index.check_bucket(bucket)?;
+        self.inner.keyspace.quotas.bucket(&*index, bucket)
+    }
+
+    /// Returns the buckets that have a quota, sorted by name, without I/O.
+    #[must_use]
+    pub fn quotas(&self) -> Vec<QuotaState> {
+        self.inner.keyspace.quotas.buckets(&*self.inner.keyspace.index.read())
+    }
+
+    /// Returns the owners that have a quota, and what their buckets contain, sorted by name,
+    /// without I/O.
+    #[must_use]
+    pub fn owner_quotas(&self) -> Vec<QuotaState> {
+        self.inner.keyspace.quotas.owners(&*self.inner.keyspace.index.read())
+    }
+
+    /// Fails like a write that adds this to a bucket, if the quotas do not allow it now. A caller
+    /// can so reject a write before it receives the content.
+    ///
+    /// # Errors
+    /// [`Error::QuotaExceeded`]; [`Error::Damaged`] if the bucket has a quota that cannot be read.
+    pub fn check_quota(&self, bucket: &str, added: Usage) -> Result<()> {
+        let keyspace = &self.inner.keyspace;
+        if !keyspace.quotas.is_any() {
+            return Ok(());
+        }
+        keyspace.quotas.check(&*keyspace.index.read(), bucket, added)
+    }
+
+    /// Replaces the quotas of all owners, until the store is closed. The first call with an owner
+    /// may read the settings of all buckets.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] while the settings of a bucket cannot be read: its owner is then unknown,
+    /// and it counts for nobody. The quotas are in force for all other buckets.
+    pub fn set_owner_quotas(&self, quotas: &BTreeMap<String, Quota>) -> Result<()> {
+        let inner = &*self.inner;
+        // First, so that a bucket that is created meanwhile has its owner.
+        if inner.keyspace.quotas.set_owners(quotas).is_empty() {
+            return Ok(());
+        }
+        let index = inner.keyspace.index.read();
+        let names: Vec<String> = index.named_buckets().map(|(name, _)| name.to_owned()).collect();
+        drop(index);
+        let mut outcome = Ok(());
+        for bucket in names {
+            match quota::set_owner(inner, &bucket) {
+                Ok(()) | Err(Error::NoSuchBucket { .. }) => {}
+                Err(error) => outcome = Err(error),
+            }
+        }
+        outcome
     }
 }

@@ -9,6 +9,7 @@ use crate::checkpoint::write::is_checkpoint_due;
 use crate::error::Result;
 use crate::format::{Head, Kind, needles};
 use crate::index::entry::{Change, Replaced};
+use crate::index::quotas::Reserved;
 use crate::index::version_names::owner;
 use crate::inner::Inner;
 use crate::locks::KeyGuard;
@@ -205,5 +206,5 @@ fn moved(head: Head, from: Position) -> Change {
         bytes: head.bytes,
         files: head.files.clone().into_boxed_slice(),
     });
-    Change { head, replaces }
+    Change { head, replaces, reserved: Reserved::nothing() }
 }

@@ -10,6 +10,7 @@ use crate::deletion::request::Deletion;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::entry::{Change, Replaced};
+use crate::index::quotas::Reserved;
 use crate::object::{Attributes, Deleted, VersionId, Versioning};
 use crate::replication::confirmation::acknowledge_batch;
 use crate::store::Store;
@@ -188,7 +189,8 @@ impl Store {
         let mut head = Head::new(Kind::Tombstone, bucket, key);
         head.version = inner.keyspace.clock.next();
         let ticket = inner.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
-        Ok(Some((Change { head, replaces: current.map(Replaced::from) }, ticket)))
+        let (replaces, reserved) = (current.map(Replaced::from), Reserved::nothing());
+        Ok(Some((Change { head, replaces, reserved }, ticket)))
     }
 
     fn deleted(&self, change: Change, at: Position) {

@@ -9,6 +9,7 @@ use crate::deletion::request::Deletion;
 use crate::error::Result;
 use crate::format::{Head, Kind};
 use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::quotas::Reserved;
 use crate::index::version_names::{VersionName, versions_bucket};
 use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
@@ -59,7 +60,10 @@ fn append_marker(
         deletion.check(|| entry.info(key))?;
     }
     let version = next_version(inner, bucket, key, current.as_ref(), versioning)?;
-    let mut ends = append_copy(inner, (bucket, key), current.as_ref(), versioning, records)?;
+    // A deletion is never rejected: it is how a user makes room.
+    let reserved = inner.keyspace.follow(bucket);
+    let names = (bucket, key);
+    let mut ends = append_copy(inner, names, current.as_ref(), versioning, &reserved, records)?;
     if existed {
         ends.push(tombstone(inner, bucket, key, current));
     }
@@ -69,7 +73,8 @@ fn append_marker(
     (head.version, head.is_versioned) = (version, is_versioned);
     let encoded = head.encode(&Attributes::new());
     let ticket = inner.append_with_ends(&encoded, &[], &ends, Room::Ordinary)?;
-    let changes = std::iter::once(head.into()).chain(ends).collect();
+    let marker = Change { head, replaces: None, reserved };
+    let changes = std::iter::once(marker).chain(ends).collect();
     records.push(AppendedRecord { changes, ticket });
     Ok(Deleted { existed, version_id: Some(name.id()), is_delete_marker: true })
 }
@@ -139,7 +144,8 @@ fn append_accepted(
             let stored = read_stored(inner, &versions_bucket(bucket), &name)?;
             ends.push(version_tombstone(inner, bucket, key, next));
             let replaces = current.map(Replaced::from);
-            append_stored(inner, &stored, (bucket, key), replaces, ends)
+            let moves = Reserved::nothing();
+            append_stored(inner, &stored, (bucket, key), replaces, ends, moves)
         }
         None => {
             if current.is_some() {

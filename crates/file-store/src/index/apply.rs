@@ -16,7 +16,7 @@ impl Index {
     /// Recovery and every write call this function, so reopening a store changes no content. The
     /// log has a key's needles in the order of the key's states.
     pub(crate) fn apply(&mut self, change: Change, at: Position) -> Vec<u128> {
-        let Change { head, replaces } = change;
+        let Change { head, replaces, reserved } = change;
         debug_assert!(at.payload_bytes as usize >= head.head_bytes(), "a needle is in its record");
         debug_assert!(
             replaces.is_none() || matches!(head.kind, Kind::Object | Kind::Tombstone),
@@ -39,6 +39,9 @@ impl Index {
             Kind::Part => self.put_part(&head, at),
             Kind::UploadEnded => self.end_upload(&UploadName::of(&head)),
         }
+        // The totals have it now. The caller holds the lock of the index, with which the next write
+        // reads them: it counts twice at no time, and never not at all.
+        reserved.applied();
         self.files.take_freed()
     }
 
@@ -167,8 +170,10 @@ impl Index {
         }
         let entry = Entry::of(head, at);
         self.files.hold(&entry.files);
-        if let Some(old) = upload.parts.insert(number, entry) {
-            self.forget_part(&old);
+        let old = upload.parts.insert(number, entry);
+        self.add_part_bytes(&head.bucket, head.bytes);
+        if let Some(old) = old {
+            self.forget_part(&head.bucket, &old);
         }
     }
 
@@ -177,12 +182,14 @@ impl Index {
         if let Some(at) = upload.at {
             self.volumes.retire(at);
         }
+        let (bucket, _) = name.bucket_and_key();
         for part in upload.parts.values() {
-            self.forget_part(part);
+            self.forget_part(bucket, part);
         }
     }
 
-    fn forget_part(&mut self, part: &Entry) {
+    fn forget_part(&mut self, bucket: &str, part: &Entry) {
+        self.subtract_part_bytes(bucket, part.bytes);
         self.volumes.retire(part.at);
         self.files.release(&part.files);
     }
@@ -202,6 +209,7 @@ impl Index {
         let live: u64 = self.volumes.iter().map(|(_, volume)| volume.live_needles).sum();
         debug_assert_eq!(live, expected, "live needles");
         debug_assert_eq!(self.locations.len(), self.objects(), "locations of objects");
+        debug_assert_eq!(self.part_bytes, self.count_part_bytes(), "bytes of parts");
         debug_assert!(self.buckets.values().all(|bucket| bucket.created <= self.newest));
         for (number, volume) in self.volumes.iter().filter(|(_, volume)| volume.live_needles > 0) {
             let range = self.addresses.range(number);

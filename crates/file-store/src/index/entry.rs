@@ -3,7 +3,8 @@
 use haul_append_log::{Lsn, Position};
 
 use crate::clock::{COUNTER_BITS, Version};
-use crate::format::{FilePart, Head};
+use crate::format::{FilePart, Head, Kind};
+use crate::index::quotas::Reserved;
 use crate::object::{Etag, ObjectInfo, VersionId};
 use crate::varint::{put_varint, take_varint};
 
@@ -47,16 +48,27 @@ pub(crate) enum Predecessor {
 }
 
 /// A durable needle and its predecessor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) head: Head,
     pub(crate) replaces: Option<Replaced>,
+    /// What the needle's writer reserved of the quotas, until the needle is applied.
+    pub(crate) reserved: Reserved,
 }
 
 impl From<Head> for Change {
-    /// Returns the change that a needle makes if it replaces no object.
+    /// Returns the change that a needle makes if it stores nothing that counts against a quota.
     fn from(head: Head) -> Self {
-        Self { head, replaces: None }
+        debug_assert!(!matches!(head.kind, Kind::Object | Kind::Part), "{head:?} reserves");
+        Self { head, replaces: None, reserved: Reserved::nothing() }
+    }
+}
+
+impl Clone for Change {
+    /// Returns a copy that reserves nothing, because a reservation ends once.
+    fn clone(&self) -> Self {
+        let (head, replaces) = (self.head.clone(), self.replaces.clone());
+        Self { head, replaces, reserved: Reserved::nothing() }
     }
 }
 

@@ -14,8 +14,10 @@ pub(crate) mod hidden;
 pub(crate) mod keys;
 pub(crate) mod list;
 pub(crate) mod locations;
+pub(crate) mod quotas;
 pub(crate) mod runs;
 pub(crate) mod uploads;
+mod usage;
 pub(crate) mod version_list;
 pub(crate) mod version_names;
 pub(crate) mod version_rows;
@@ -36,7 +38,9 @@ use crate::index::hidden::{Hidden, HiddenRange};
 use crate::index::keys::Keys;
 use crate::index::locations::Locations;
 use crate::index::uploads::{UploadName, Uploads};
-use crate::index::version_names::{is_internal, locked_bucket, suspended_bucket, versions_bucket};
+use crate::index::version_names::{
+    is_internal, limited_bucket, locked_bucket, suspended_bucket, versions_bucket,
+};
 use crate::index::volumes::Volumes;
 use crate::object::Versioning;
 use crate::options::RecentChanges;
@@ -53,6 +57,8 @@ pub(crate) struct LocationChange {
 pub(crate) struct Index {
     pub(crate) buckets: BTreeMap<Box<str>, Bucket>,
     pub(crate) uploads: Uploads,
+    /// The bytes of the parts in `uploads`, by bucket, without buckets that have none.
+    part_bytes: BTreeMap<Box<str>, u64>,
     pub(crate) volumes: Volumes,
     pub(crate) addresses: Addresses,
     pub(crate) files: Files,
@@ -78,6 +84,7 @@ impl Index {
         Self {
             buckets: BTreeMap::new(),
             uploads: BTreeMap::new(),
+            part_bytes: BTreeMap::new(),
             volumes: Volumes::default(),
             addresses: Addresses::new(volume_bytes),
             files: Files::default(),
@@ -135,8 +142,8 @@ impl Index {
     }
 
     /// Returns `true` if versioning was enabled in a bucket that exists.
-    pub(crate) fn has_internal_buckets(&self) -> bool {
-        self.buckets.keys().any(|name| is_internal(name))
+    pub(crate) fn has_versions(&self) -> bool {
+        self.buckets.keys().any(|name| is_internal(name) && limited_bucket(name).is_none())
     }
 
     /// Returns `true` if a bucket exists that callers may use.

@@ -15,6 +15,7 @@ const SEPARATOR: char = ':';
 const VERSIONS: &str = "versions";
 const SUSPENDED: &str = "suspended";
 const LOCKED: &str = "locked";
+const QUOTA: &str = "quota";
 
 /// Ends the key in a version's name.
 const END: char = '\0';
@@ -46,6 +47,16 @@ pub(crate) fn suspended_bucket(bucket: &str) -> String {
 /// Returns the internal bucket that exists if object lock is enabled.
 pub(crate) fn locked_bucket(bucket: &str) -> String {
     format!("{bucket}{SEPARATOR}{LOCKED}")
+}
+
+/// Returns the internal bucket that exists while a bucket has a quota, which is in its needle.
+pub(crate) fn quota_bucket(bucket: &str) -> String {
+    format!("{bucket}{SEPARATOR}{QUOTA}")
+}
+
+/// Returns the bucket whose quota is in this internal bucket.
+pub(crate) fn limited_bucket(internal: &str) -> Option<&str> {
+    internal.strip_suffix(QUOTA)?.strip_suffix(SEPARATOR)
 }
 
 /// Returns `true` for an internal bucket's name, which no caller of the store may use.
@@ -149,12 +160,16 @@ mod tests {
 
     #[test]
     fn names_of_internal_buckets_are_no_names_of_buckets() {
-        let functions = [versions_bucket, suspended_bucket, locked_bucket];
+        let functions = [versions_bucket, suspended_bucket, locked_bucket, quota_bucket];
         for name in functions.map(|name| name("bucket")) {
             assert!(is_internal(&name));
             assert!(crate::keys::check_bucket(&name).is_err());
         }
         assert!(!is_internal("my.bucket-1"));
+        assert_eq!(limited_bucket(&quota_bucket("bucket")), Some("bucket"));
+        for other in ["quota", "my-quota", &versions_bucket("quota")] {
+            assert_eq!(limited_bucket(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use haul_append_log::Room;
 use crate::error::Result;
 use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::quotas::Reserved;
 use crate::inner::Inner;
 use crate::needles::apply::AppendedRecord;
 use crate::needles::object::Content;
@@ -51,6 +52,7 @@ pub(crate) fn append_stored(
     (bucket, key): (&str, &str),
     replaces: Option<Replaced>,
     ends: Vec<Change>,
+    reserved: Reserved,
 ) -> Result<AppendedRecord> {
     let entry = &stored.entry;
     let mut head = Head::new(Kind::Object, bucket, key);
@@ -70,7 +72,7 @@ pub(crate) fn append_stored(
     if let Some(file) = &mut file {
         file.keep();
     }
-    let object = Change { head, replaces };
+    let object = Change { head, replaces, reserved };
     Ok(AppendedRecord { changes: std::iter::once(object).chain(ends).collect(), ticket })
 }
 
@@ -84,7 +86,7 @@ fn new_file(inner: &Inner, data: &[u8]) -> Result<Option<UnreferencedFile>> {
     let mut writer = ObjectWriter::new(Arc::clone(&inner.objects), 0, Some(bytes))?;
     writer.write(data)?;
     Ok(match writer.finish()?.into_content() {
-        Written::File(file) => Some(file),
-        Written::Memory(_) => None,
+        (Written::File(file), _) => Some(file),
+        (Written::Memory(_), _) => None,
     })
 }

@@ -9,6 +9,7 @@ use crate::big_files::directory::Objects;
 use crate::big_files::file::BigWriter;
 use crate::error::Result;
 use crate::format::FilePart;
+use crate::index::quotas::{Granted, Reserved};
 use crate::object::Etag;
 
 /// A writer that collects an object's bytes: in memory while the object may be small, and in a file
@@ -23,6 +24,7 @@ pub struct ObjectWriter {
     bytes: u64,
     memory: Vec<u8>,
     file: Option<BigWriter>,
+    granted: Granted,
 }
 
 /// Complete content that is not stored under a key yet. Dropping it discards the content.
@@ -31,6 +33,7 @@ pub struct WrittenContent {
     bytes: u64,
     etag: Etag,
     content: Content,
+    reserved: Reserved,
 }
 
 #[derive(Debug)]
@@ -79,6 +82,7 @@ impl ObjectWriter {
             bytes: 0,
             memory: Vec::new(),
             file: None,
+            granted: Granted::default(),
         };
         if expected.map_or(big_bytes == 0, |bytes| bytes >= big_bytes) {
             writer.go_to_file()?;
@@ -86,13 +90,22 @@ impl ObjectWriter {
         Ok(writer)
     }
 
+    pub(crate) fn with_granted(self, granted: Granted) -> Self {
+        Self { granted, ..self }
+    }
+
     /// Writes the next bytes.
     ///
     /// # Errors
-    /// [`crate::Error::Full`], or [`crate::Error::Disk`] if the kernel refuses the write.
+    /// [`crate::Error::Full`], or [`crate::Error::Disk`] if the kernel refuses the write;
+    /// [`crate::Error::QuotaExceeded`] if the length was not declared, and becomes too long.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let length = self.bytes + bytes.len() as u64;
+        if let Some(bound) = &self.granted.bound {
+            bound.check(length)?;
+        }
         self.md5.update(bytes);
-        self.bytes += bytes.len() as u64;
+        self.bytes = length;
         if self.file.is_none() && self.bytes >= self.big_bytes {
             self.go_to_file()?;
         }
@@ -144,7 +157,7 @@ impl ObjectWriter {
             None => Content::Memory(self.memory),
         };
         let etag = Etag { md5: self.md5.finalize().into(), parts: 0 };
-        Ok(WrittenContent { bytes: self.bytes, etag, content })
+        Ok(WrittenContent { bytes: self.bytes, etag, content, reserved: self.granted.reserved })
     }
 }
 
@@ -178,7 +191,8 @@ impl WrittenContent {
         self.etag
     }
 
-    pub(crate) fn into_content(self) -> Content {
-        self.content
+    /// Returns the content, and what is reserved for it.
+    pub(crate) fn into_content(self) -> (Content, Reserved) {
+        (self.content, self.reserved)
     }
 }

@@ -54,7 +54,7 @@ impl Store {
         let record: Vec<u8> = encoded.collect();
         let at = inner.append(&record, &[], Room::Ordinary)?.wait()?;
         inner.apply(heads.map(Change::from).into(), at);
-        self.forget(bucket);
+        self.created(bucket, settings);
         Ok(())
     }
 

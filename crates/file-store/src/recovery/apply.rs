@@ -5,6 +5,7 @@ use haul_append_log::Position;
 use crate::error::Result;
 use crate::format::{Head, Kind};
 use crate::index::entry::{Change, Predecessor, Replaced};
+use crate::index::quotas::Reserved;
 use crate::recovery::replay::Replayer;
 use crate::volume_index::format::IndexedNeedle;
 
@@ -39,7 +40,7 @@ impl Replayer<'_> {
             Predecessor::Object(replaced) => Some(replaced),
             Predecessor::Unknown | Predecessor::None => None,
         };
-        Ok(Change { head, replaces })
+        Ok(Change { head, replaces, reserved: Reserved::nothing() })
     }
 
     /// Applies a change, unless the checkpoint contains it.

@@ -139,7 +139,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
         index.check_totals();
     }
     debug_assert!(!index.replaying);
-    let has_versions = index.has_internal_buckets();
+    let has_versions = index.has_versions();
     let damaged_volumes = survey.volumes;
     Ok(OpenedStore {
         volumes,

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::quotas::Reserved;
 use crate::index::version_names::{VersionName, versions_bucket};
 use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
@@ -92,7 +93,8 @@ fn try_change_attributes(
     let copy = if is_current { copy_tombstone(inner, bucket, key, &stored.entry)? } else { None };
     let (replaces, ends) = (Some(Replaced::from(entry)), copy.into_iter().collect());
     let to = (&*stored_bucket, &*stored_key);
-    inner.finish_record(append_stored(inner, &stored, to, replaces, ends)?)?;
+    let record = append_stored(inner, &stored, to, replaces, ends, Reserved::nothing())?;
+    inner.finish_record(record)?;
     Ok(info)
 }
 

@@ -4,6 +4,7 @@ use crate::clock::Version;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::quotas::Reserved;
 use crate::index::version_names::{VersionName, versions_bucket};
 use crate::index::version_rows::{VersionRow, scan_versions};
 use crate::inner::Inner;
@@ -15,8 +16,8 @@ use crate::object::Versioning;
 const READAHEAD_BYTES: usize = 16 << 10;
 
 /// Retains a key's current object before it is replaced or deleted, unless the new version has the
-/// same ID `null`. The caller has locked the key. Returns the tombstones for versions that the new
-/// one replaces, which must be appended in its record.
+/// same ID `null`. The caller has locked the key, and has `reserved` what its change adds. Returns
+/// the tombstones for versions that the new one replaces, which must be appended in its record.
 ///
 /// # Errors
 /// [`Error::Damaged`] if the current object cannot be read, or while damage may hide a newer state
@@ -32,8 +33,11 @@ pub(crate) fn retain_current(
     key: &str,
     current: Option<&Entry>,
     versioning: Versioning,
+    reserved: &Reserved,
 ) -> Result<Vec<Change>> {
-    let append = |records: &mut _| append_copy(inner, (bucket, key), current, versioning, records);
+    let names = (bucket, key);
+    let append =
+        |records: &mut _| append_copy(inner, names, current, versioning, reserved, records);
     inner.finish(Pending::start(append))
 }
 
@@ -45,6 +49,7 @@ pub(crate) fn append_copy(
     (bucket, key): (&str, &str),
     current: Option<&Entry>,
     versioning: Versioning,
+    reserved: &Reserved,
     records: &mut Vec<AppendedRecord>,
 ) -> Result<Vec<Change>> {
     if versioning == Versioning::Off {
@@ -53,7 +58,7 @@ pub(crate) fn append_copy(
     // A state of the key that damage hides, and that its file may restore, must be retained, too.
     inner.check_doubt(bucket, key, current.map(|entry| entry.at.lsn))?;
     if current.is_some_and(|it| it.is_versioned || versioning == Versioning::Enabled) {
-        records.extend(retain_version(inner, bucket, key)?);
+        records.extend(retain_version(inner, bucket, key, reserved)?);
     }
     if versioning == Versioning::Enabled {
         return Ok(Vec::new());
@@ -68,7 +73,12 @@ pub(crate) fn append_copy(
     Ok(ends)
 }
 
-fn retain_version(inner: &Inner, bucket: &str, key: &str) -> Result<Option<AppendedRecord>> {
+fn retain_version(
+    inner: &Inner,
+    bucket: &str,
+    key: &str,
+    reserved: &Reserved,
+) -> Result<Option<AppendedRecord>> {
     let stored = read_stored(inner, bucket, key)?;
     let (version, is_null) = (stored.entry.version, !stored.entry.is_versioned);
     let (versions, name) =
@@ -77,7 +87,8 @@ fn retain_version(inner: &Inner, bucket: &str, key: &str) -> Result<Option<Appen
         // An earlier replacement failed after this step.
         return Ok(None);
     }
-    append_stored(inner, &stored, (&versions, &name), None, Vec::new()).map(Some)
+    let copy = reserved.copy(stored.entry.bytes);
+    append_stored(inner, &stored, (&versions, &name), None, Vec::new(), copy).map(Some)
 }
 
 /// Calls `take` with the versions of a key in the internal bucket, from newest to oldest, until it
@@ -139,12 +150,12 @@ pub(crate) fn version_tombstone(inner: &Inner, bucket: &str, key: &str, row: Ver
 pub(crate) fn tombstone(inner: &Inner, bucket: &str, key: &str, replaces: Option<Entry>) -> Change {
     let mut head = Head::new(Kind::Tombstone, bucket, key);
     head.version = inner.keyspace.clock.next();
-    Change { head, replaces: replaces.map(Replaced::from) }
+    Change { head, replaces: replaces.map(Replaced::from), reserved: Reserved::nothing() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::retain_current;
+    use super::{Reserved, retain_current};
     use crate::{
         Attributes, ListVersionsRequest, Options, Precondition, Store, VersionId, VersionListEntry,
         Versioning,
@@ -163,7 +174,10 @@ mod tests {
         let current = store.inner.find("bucket", "key").unwrap();
         store.set_versioning("bucket", Versioning::Enabled).unwrap();
         let enabled = Versioning::Enabled;
-        retain_current(&store.inner, "bucket", "key", current.as_ref(), enabled).unwrap();
+        let reserved = Reserved::nothing();
+        let retained =
+            retain_current(&store.inner, "bucket", "key", current.as_ref(), enabled, &reserved);
+        retained.unwrap();
         assert_eq!((store.stats().objects, store.stats().versions), (1, 1));
         assert_eq!(ids(&store), [id]);
         (dir, store, id)

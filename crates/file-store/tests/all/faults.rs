@@ -258,7 +258,7 @@ fn failed_writer_fails_until_it_is_dropped() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     disk.fail(Op::Write, 1, 1, Errno::IO);
-    let mut writer = store.object_writer(Some(9 << 20)).unwrap();
+    let mut writer = store.object_writer(BUCKET, Some(9 << 20)).unwrap();
     let outcomes: Vec<bool> =
         (0..9).map(|n| writer.write(&random_bytes(n, 1 << 20)).is_ok()).collect();
     assert!(!outcomes[8] && outcomes.is_sorted_by(|a, b| a >= b), "{outcomes:?}");
@@ -266,7 +266,7 @@ fn failed_writer_fails_until_it_is_dropped() {
     assert!(disk.list("objects").unwrap().is_empty());
 
     disk.fail(Op::Write, 1, 1, Errno::IO);
-    let mut writer = store.object_writer(Some(1 << 20)).unwrap();
+    let mut writer = store.object_writer(BUCKET, Some(1 << 20)).unwrap();
     writer.write(&random_bytes(1, 1 << 20)).unwrap();
     assert!(writer.finish().is_err(), "at the latest when the writer is finished");
     assert!(disk.list("objects").unwrap().is_empty());

@@ -30,6 +30,7 @@ mod pinned;
 mod power;
 mod put_many;
 mod put_order;
+mod quotas;
 mod ranges;
 mod read_only;
 mod recovery;
@@ -134,7 +135,7 @@ fn random_bytes(seed: u64, length: usize) -> Vec<u8> {
 
 /// Adds a part to an upload. Returns its entry for the completion.
 fn put_part(store: &Store, key: &str, upload: &str, number: u16, bytes: &[u8]) -> (u16, Etag) {
-    let mut writer = store.part_writer(Some(bytes.len() as u64)).unwrap();
+    let mut writer = store.part_writer(BUCKET, Some(bytes.len() as u64)).unwrap();
     writer.write(bytes).unwrap();
     let written = writer.finish().unwrap();
     let part = store.put_part(BUCKET, key, upload, number, written, &Attributes::new()).unwrap();

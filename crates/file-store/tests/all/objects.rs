@@ -48,7 +48,7 @@ fn content_is_written_in_pieces_of_any_length() {
     let bytes = random_bytes(1, 3_333_333);
     for (key, expected) in [("unknown", None), ("known", Some(3_333_333)), ("wrong", Some(9 << 20))]
     {
-        let mut writer = store.object_writer(expected).unwrap();
+        let mut writer = store.object_writer(BUCKET, expected).unwrap();
         let (mut rest, mut piece) = (&bytes[..], 1);
         while !rest.is_empty() {
             let (now, later) = rest.split_at(piece.min(rest.len()));
@@ -67,12 +67,12 @@ fn content_is_written_in_pieces_of_any_length() {
 #[test]
 fn discarded_content_leaves_no_file() {
     let (dir, store) = new_store();
-    let mut writer = store.object_writer(None).unwrap();
+    let mut writer = store.object_writer(BUCKET, None).unwrap();
     writer.write(&random_bytes(1, 3 << 20)).unwrap();
     drop(writer);
     assert!(big_files(dir.path()).is_empty());
 
-    let mut writer = store.object_writer(None).unwrap();
+    let mut writer = store.object_writer(BUCKET, None).unwrap();
     writer.write(&random_bytes(1, 3 << 20)).unwrap();
     let written = writer.finish().unwrap();
     assert_eq!(big_files(dir.path()).len(), 1);

@@ -197,7 +197,7 @@ impl Model {
             }
             Act::Part { upload, number, bytes } => {
                 let Upload { bucket, key, .. } = &self.uploads[upload];
-                let mut writer = store.part_writer(Some(bytes.len() as u64))?;
+                let mut writer = store.part_writer(bucket, Some(bytes.len() as u64))?;
                 writer.write(bytes)?;
                 let written = writer.finish()?;
                 store.put_part(bucket, key, upload, *number, written, &Attributes::new())?;

@@ -150,7 +150,7 @@ fn one_of_many_completions_and_abortions_of_an_upload_succeeds() {
                         let outcome = match thread % 4 {
                             0 => store.abort_upload(BUCKET, "key", upload),
                             1 => {
-                                let mut writer = store.part_writer(None).unwrap();
+                                let mut writer = store.part_writer(BUCKET, None).unwrap();
                                 writer.write(b"another").unwrap();
                                 let written = writer.finish().unwrap();
                                 let put = store.put_part(BUCKET, "key", upload, 2, written, &none);

@@ -138,7 +138,7 @@ fn invalid_lists_of_parts_are_refused_without_effect() {
     assert!(refused(&[one, (2, one.1)]), "a missing part");
     assert!(refused(&[(1, three.1)]), "another ETag");
     for number in [0, 10_001] {
-        let mut writer = store.part_writer(None).unwrap();
+        let mut writer = store.part_writer(BUCKET, None).unwrap();
         writer.write(b"x").unwrap();
         let written = writer.finish().unwrap();
         let put = store.put_part(BUCKET, KEY, &upload, number, written, &Attributes::new());
@@ -271,7 +271,7 @@ fn mark_of_encoded_content_survives_copies_and_reopening() {
     let (dir, store) = new_store();
     let none = (Attributes::new(), Precondition::None);
     let written = |bytes: &[u8]| {
-        let mut writer = store.part_writer(None).unwrap();
+        let mut writer = store.part_writer(BUCKET, None).unwrap();
         writer.write(bytes).unwrap();
         writer.finish().unwrap().encoded([7; 16])
     };

@@ -32,7 +32,7 @@ fn put_plain(store: &Store, key: &str) -> SystemTime {
 fn put_in_parts(store: &Store, key: &str) -> SystemTime {
     let none = Attributes::new();
     let upload = store.start_upload(PLAIN, key, &none).unwrap();
-    let mut writer = store.part_writer(None).unwrap();
+    let mut writer = store.part_writer(PLAIN, None).unwrap();
     writer.write(b"part").unwrap();
     let part = store.put_part(PLAIN, key, &upload, 1, writer.finish().unwrap(), &none).unwrap();
     let parts = [(1, part.etag)];

@@ -12,6 +12,8 @@ pub(crate) enum Action {
     UseBucket,
     /// Use a right to the keys that begin with the given name.
     Use(Right),
+    /// Change what limits the owners of buckets, whatever the policies of their buckets say.
+    Administer,
 }
 
 impl Action {
@@ -26,9 +28,46 @@ impl Action {
             Self::Use(Right::List) => "the right list",
             Self::Use(Right::Delete) => "the right delete",
             Self::Use(Right::Admin) => "the right admin",
+            Self::Administer => "the administrator, or the right admin to all buckets",
         }
     }
 }
+
+/// The operations on a bucket, and on access lists, that need the right admin.
+const SETTINGS: [&str; 32] = [
+    "DeleteBucket",
+    "GetBucketLifecycleConfiguration",
+    "PutBucketLifecycleConfiguration",
+    "DeleteBucketLifecycle",
+    "GetBucketAcl",
+    "PutBucketAcl",
+    "PutObjectAcl",
+    "PutBucketCors",
+    "PutBucketEncryption",
+    "GetBucketLogging",
+    "PutBucketLogging",
+    "PutBucketNotificationConfiguration",
+    "PutBucketPolicy",
+    "PutBucketReplication",
+    "PutBucketTagging",
+    "PutBucketVersioning",
+    "PutBucketWebsite",
+    "PutBucketOwnershipControls",
+    "PutPublicAccessBlock",
+    "PutObjectLockConfiguration",
+    "DeleteBucketCors",
+    "DeleteBucketEncryption",
+    "DeleteBucketPolicy",
+    "GetBucketPolicy",
+    "DeleteBucketTagging",
+    "GetBucketCors",
+    "GetBucketTagging",
+    "GetBucketOwnershipControls",
+    "GetPublicAccessBlock",
+    "DeleteBucketOwnershipControls",
+    "DeletePublicAccessBlock",
+    "GetBucketQuota",
+];
 
 /// Returns the action of an operation; `None` for operations that only the administrator may
 /// execute.
@@ -72,37 +111,8 @@ pub(crate) fn action(operation: &str) -> Option<Action> {
         | "PutObjectRetention"
         | "PutObjectLegalHold" => Action::Use(Right::Write),
         "DeleteObject" => Action::Use(Right::Delete),
-        "DeleteBucket"
-        | "GetBucketLifecycleConfiguration"
-        | "PutBucketLifecycleConfiguration"
-        | "DeleteBucketLifecycle"
-        | "GetBucketAcl"
-        | "PutBucketAcl"
-        | "PutObjectAcl"
-        | "PutBucketCors"
-        | "PutBucketEncryption"
-        | "GetBucketLogging"
-        | "PutBucketLogging"
-        | "PutBucketNotificationConfiguration"
-        | "PutBucketPolicy"
-        | "PutBucketReplication"
-        | "PutBucketTagging"
-        | "PutBucketVersioning"
-        | "PutBucketWebsite"
-        | "PutBucketOwnershipControls"
-        | "PutPublicAccessBlock"
-        | "PutObjectLockConfiguration"
-        | "DeleteBucketCors"
-        | "DeleteBucketEncryption"
-        | "DeleteBucketPolicy"
-        | "GetBucketPolicy"
-        | "DeleteBucketTagging"
-        | "GetBucketCors"
-        | "GetBucketTagging"
-        | "GetBucketOwnershipControls"
-        | "GetPublicAccessBlock"
-        | "DeleteBucketOwnershipControls"
-        | "DeletePublicAccessBlock" => Action::Use(Right::Admin),
+        name if SETTINGS.contains(&name) => Action::Use(Right::Admin),
+        "PutBucketQuota" | "DeleteBucketQuota" => Action::Administer,
         _ => return None,
     })
 }

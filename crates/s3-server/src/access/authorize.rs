@@ -55,10 +55,12 @@ pub(crate) fn authorize(
         Action::CreateBucket => key.is_some_and(|key| key.creates_buckets) || has(Right::Admin, ""),
         Action::UseBucket => grants.iter().any(|grant| grant.scope.is_of(bucket)),
         Action::Use(right) => has(right, name),
+        Action::Administer => grants.iter().any(|g| g.allows(Right::Admin, "*", "")),
     };
+    let is_for_owners = !matches!(action, Action::ListBuckets | Action::Administer);
     match key {
         _ if is_granted => Decision::Allowed,
-        Some(_) if action != Action::ListBuckets => Decision::IfOwner,
+        Some(_) if is_for_owners => Decision::IfOwner,
         _ => Decision::Denied,
     }
 }
@@ -79,7 +81,7 @@ mod tests {
     const LIST: Action = Action::Use(Right::List);
     const DELETE: Action = Action::Use(Right::Delete);
     const ADMIN: Action = Action::Use(Right::Admin);
-    const ALL: [Action; 8] = [
+    const ALL: [Action; 9] = [
         Action::ListBuckets,
         Action::CreateBucket,
         Action::UseBucket,
@@ -88,6 +90,7 @@ mod tests {
         LIST,
         DELETE,
         ADMIN,
+        Action::Administer,
     ];
 
     /// Returns two principals with these grants: a key, and a client without a signature.
@@ -119,7 +122,11 @@ mod tests {
     fn without_grants_only_ownership_allows() {
         let [key, anonymous] = principals(&[], false);
         for action in ALL {
-            let expected = if action == Action::ListBuckets { Allowed } else { IfOwner };
+            let expected = match action {
+                Action::ListBuckets => Allowed,
+                Action::Administer => Denied,
+                _ => IfOwner,
+            };
             assert_eq!(authorize(&key, action, "bucket", "key"), expected, "{action:?}");
             for anonymous in [&anonymous, &Principal::Anonymous(None)] {
                 assert_eq!(authorize(anonymous, action, "bucket", "key"), Denied, "{action:?}");
@@ -178,6 +185,18 @@ mod tests {
                 expected,
                 "{action:?} {bucket}/{name}"
             );
+        }
+    }
+
+    #[test]
+    fn right_to_all_buckets_administers() {
+        for (grant, expected) in [
+            (("admin", "*"), Allowed),
+            (("admin", "bucket"), Denied),
+            (("read,write,list,delete", "*"), Denied),
+        ] {
+            let [key, _] = principals(&[grant], true);
+            assert_eq!(authorize(&key, Action::Administer, "bucket", ""), expected, "{grant:?}");
         }
     }
 

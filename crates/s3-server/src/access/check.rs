@@ -143,6 +143,13 @@ async fn check(
             return Ok(caller);
         }
         Some(Action::UseBucket) if checks_keys => return Ok(caller),
+        // Owners write the policies of their buckets, and could free themselves of quotas.
+        Some(Action::Administer) => {
+            match caller.has_right(store, Action::Administer, bucket, "")? {
+                true => Basis::Right,
+                false => return Err(caller.refusal(name, Action::Administer.needs(), bucket, key)),
+            }
+        }
         Some(Action::Use(Right::List)) => {
             let prefix = caller.prefix().unwrap_or_default();
             caller.check(store, name, Action::Use(Right::List), (bucket, prefix))?

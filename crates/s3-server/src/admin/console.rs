@@ -76,6 +76,7 @@ pub(super) fn file(path: &str) -> Option<(&'static str, &'static str)> {
         "/serve/places.js" => include_str!("console/places.js"),
         "/serve/policy.js" => include_str!("console/policy.js"),
         "/serve/preview.js" => include_str!("console/preview.js"),
+        "/serve/quota.js" => include_str!("console/quota.js"),
         "/serve/requests.js" => include_str!("console/requests.js"),
         "/serve/s3.js" => include_str!("console/s3.js"),
         "/serve/settings.js" => include_str!("console/settings.js"),

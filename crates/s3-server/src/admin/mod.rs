@@ -244,7 +244,7 @@ impl Admin {
     }
 
     fn metrics_page(&self) -> Response<Bytes> {
-        let text = prometheus::text(
+        let mut text = prometheus::text(
             &self.store.load().stats(),
             &self.metrics,
             (&self.connections.stats(), self.refused_requests()),
@@ -253,6 +253,8 @@ impl Admin {
             self.store.load().replication_status().as_ref(),
             self.keys.ring.as_ref().map(|_| self.key_failure().is_some()),
         );
+        let store = self.store.load();
+        text.push_str(&prometheus::quotas(&store.quotas(), &store.owner_quotas()));
         respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
     }
 

@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use haul_admin_endpoint::Exposition;
 use haul_admin_endpoint::MetricType::{Counter, Gauge, Histogram};
-use haul_file_store::{LifecycleStats, ReplicationStatus, Stats, Work};
+use haul_file_store::{LifecycleStats, QuotaState, ReplicationStatus, Stats, Work};
 use haul_http_engine::ConnectionStats;
 
 use crate::hot::HotStats;
@@ -36,6 +36,8 @@ pub(super) fn text(
     out.counter("haul_cache_hits_total", help, cache.hits);
     bucket_logs(&mut out, &metrics.logs);
     store(&mut out, stats);
+    let help = "Requests that a quota of a bucket or of a user rejected.";
+    out.counter("haul_s3_quota_refused_total", help, stats.quota_refusals);
     failing(&mut out, stats);
     if let Some((bytes, free_bytes)) = file_system {
         out.gauge("haul_file_system_bytes", "Size of the file system of the store.", bytes);
@@ -49,6 +51,40 @@ pub(super) fn text(
         out.gauge("haul_key_file_failing", help, u64::from(failing));
     }
     out.process();
+    out.into_text()
+}
+
+/// A gauge of a quota: the end of its name, its help, and its value if there is the limit.
+type QuotaGauge = (&'static str, &'static str, fn(&QuotaState) -> Option<u64>);
+
+const QUOTA_GAUGES: [QuotaGauge; 4] = [
+    ("bytes", "Bytes that a quota allows.", |state| state.quota.bytes),
+    ("used_bytes", "Bytes that count against a quota.", |state| {
+        state.quota.bytes.map(|_limit| state.usage.bytes)
+    }),
+    ("objects", "Objects that a quota allows.", |state| state.quota.objects),
+    ("used_objects", "Objects that count against a quota.", |state| {
+        state.quota.objects.map(|_limit| state.usage.objects)
+    }),
+];
+
+/// Returns the metrics of the quotas of buckets, and of those of the users that own them.
+pub(super) fn quotas(buckets: &[QuotaState], users: &[QuotaState]) -> String {
+    let mut out = Exposition::default();
+    for (label, states) in [("bucket", buckets), ("user", users)] {
+        for (end, help, value) in QUOTA_GAUGES {
+            let sample = |state: &QuotaState| Some((state.name.clone(), value(state)?));
+            let samples: Vec<_> = states.iter().filter_map(sample).collect();
+            if samples.is_empty() {
+                continue;
+            }
+            let name = format!("haul_s3_{label}_quota_{end}");
+            let mut family = out.family(&name, Gauge, help);
+            for (state, value) in samples {
+                family.sample(&[(label, &state)], value);
+            }
+        }
+    }
     out.into_text()
 }
 
@@ -258,6 +294,7 @@ impl Latency {
 mod tests {
     use std::time::Duration;
 
+    use haul_file_store::{Quota, Usage};
     use http::StatusCode;
 
     use super::*;
@@ -331,6 +368,30 @@ mod tests {
         }
         let unlimited = shown(&Stats { free_bytes: None, ..stats });
         assert!(!unlimited.contains("haul_store_free_bytes"), "the disk is unlimited");
+    }
+
+    #[test]
+    fn only_limits_that_exist_are_gauges() {
+        let state = |name: &str, bytes, objects| QuotaState {
+            name: name.to_owned(),
+            quota: Quota { bytes, objects },
+            usage: Usage { bytes: 3, objects: 4 },
+        };
+        let buckets = [state("a", Some(10), None), state("b", Some(20), Some(5))];
+        let text = quotas(&buckets, &[state("alice", None, Some(6))]);
+        let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let expected = [
+            "haul_s3_bucket_quota_bytes{bucket=\"a\"} 10",
+            "haul_s3_bucket_quota_bytes{bucket=\"b\"} 20",
+            "haul_s3_bucket_quota_used_bytes{bucket=\"a\"} 3",
+            "haul_s3_bucket_quota_used_bytes{bucket=\"b\"} 3",
+            "haul_s3_bucket_quota_objects{bucket=\"b\"} 5",
+            "haul_s3_bucket_quota_used_objects{bucket=\"b\"} 4",
+            "haul_s3_user_quota_objects{user=\"alice\"} 6",
+            "haul_s3_user_quota_used_objects{user=\"alice\"} 4",
+        ];
+        assert_eq!(samples, expected);
+        assert_eq!(quotas(&[], &[]), "");
     }
 
     #[test]

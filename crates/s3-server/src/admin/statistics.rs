@@ -43,6 +43,7 @@ pub(super) fn store_json(stats: &Stats) -> Value {
         "hidden_places": stats.hidden_places,
         "scrubbed_bytes": stats.scrubbed_bytes,
         "scrubs": stats.scrubs,
+        "quota_refusals": stats.quota_refusals,
         "lifecycle": lifecycle_json(&stats.lifecycle),
     })
 }
@@ -87,11 +88,18 @@ pub(super) fn buckets_json(store: &Store) -> haul_file_store::Result<Value> {
             Ok(Versioning::Suspended) => Some("suspended"),
             Err(_damaged) => None,
         };
+        let quota = store.quota(&bucket.name).ok();
+        let limit = quota.as_ref().map(|found| found.quota);
+        let used = quota.as_ref().map(|found| found.usage);
         json!({
             "name": bucket.name,
             "objects": bucket.objects,
             "bytes": bucket.bytes,
             "versioning": versioning,
+            "quota_bytes": limit.and_then(|quota| quota.bytes),
+            "quota_objects": limit.and_then(|quota| quota.objects),
+            "used_bytes": used.map(|usage| usage.bytes),
+            "used_objects": used.map(|usage| usage.objects),
         })
     });
     Ok(buckets.collect())

@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use haul_file_store::{ObjectWriter, Store, WrittenContent};
+use haul_file_store::{ObjectWriter, Store, Usage, WrittenContent};
 use http_body_util::{BodyExt, Full};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -52,11 +52,16 @@ pub(crate) struct Receiver {
     peer: Option<PeerMemory>,
 }
 
+/// Opens a store's writer for content in a bucket, whose length may be declared.
+type Open = fn(&Store, &str, Option<u64>) -> haul_file_store::Result<ObjectWriter>;
+
 impl Receiver {
     /// Creates the receiver for a request that stores an object or a part.
     ///
     /// # Errors
-    /// If the length is missing or above the limit, or if the claims about the body are invalid.
+    /// If the length is missing, above the limit or more than a quota has left, or if the claims
+    /// about the body are invalid. The client has not sent the body then, if it waits for a
+    /// `100 Continue`.
     pub(crate) fn new(haul: &Haul, request: &Request, body: Body) -> S3Result<Self> {
         let fields = &request.head.fields;
         let number = |name| fields.text(name)?.trim().parse().ok();
@@ -80,6 +85,7 @@ impl Receiver {
         if declared.is_some_and(|bytes| bytes > limits.object_bytes_max) {
             return Err(too_large(limits.object_bytes_max));
         }
+        check_quota(&haul.store(), request, declared)?;
         Ok(Self {
             body,
             claims: Claims::for_object(request)?,
@@ -210,7 +216,8 @@ impl Receiver {
     pub(crate) async fn stream(
         mut self,
         haul: &Haul,
-        open: fn(&Store, Option<u64>) -> haul_file_store::Result<ObjectWriter>,
+        bucket: &str,
+        open: Open,
         encryption: Option<Encryption>,
     ) -> S3Result<Streamed> {
         let memory = haul.reserve(self.peer.as_ref(), STREAM_BYTES).await?;
@@ -218,7 +225,9 @@ impl Receiver {
             Some(_) => self.declared.map(stored_bytes),
             None => self.declared,
         };
-        let writer = haul.blocking(move |store| open(store, stored).map_err(from_store)).await?;
+        let bucket = bucket.to_owned();
+        let open = move |store: &Store| open(store, &bucket, stored).map_err(from_store);
+        let writer = haul.blocking(open).await?;
         let digests = self.claims.digests(false);
         let mut sink = Sink { encoder: Encoder { writer, encryption }, digests };
         let mut batch = self.batch().await?;
@@ -382,6 +391,15 @@ impl Encoder {
         let written = writer.finish().map_err(from_store)?;
         Ok((written.encoded(hashes.etag), hashes.md5))
     }
+}
+
+/// Fails if the quotas have no room for a body now. The store decides when the object is stored,
+/// and counts it as it is stored, which is longer if it is encrypted.
+fn check_quota(store: &Store, request: &Request, declared: Option<u64>) -> S3Result<()> {
+    let objects = if request.operation == Operation::UploadPart { 0 } else { 1 };
+    // A body of unknown length is rarely empty, so that it is rejected if there is no room at all.
+    let added = Usage { bytes: declared.unwrap_or(1), objects };
+    store.check_quota(&request.name().bucket, added).map_err(from_store)
 }
 
 fn too_large(bytes_max: u64) -> S3Error {

@@ -6,7 +6,7 @@ use crate::request::head::Head;
 use crate::request::operation::Operation;
 
 /// Bucket subresources and their kinds.
-const BUCKET_KINDS: [(&str, &str); 22] = [
+const BUCKET_KINDS: [(&str, &str); 23] = [
     ("accelerate", "ACCELERATE"),
     ("acl", "ACL"),
     ("cors", "CORS"),
@@ -22,6 +22,7 @@ const BUCKET_KINDS: [(&str, &str); 22] = [
     ("policy", "BUCKETPOLICY"),
     ("policyStatus", "POLICY_STATUS"),
     ("publicAccessBlock", "PUBLIC_ACCESS_BLOCK"),
+    ("quota", "QUOTA"),
     ("replication", "REPLICATION"),
     ("requestPayment", "REQUEST_PAYMENT"),
     ("tagging", "TAGGING"),

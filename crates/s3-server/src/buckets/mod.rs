@@ -9,6 +9,7 @@ pub(crate) mod encryption;
 pub(crate) mod logging;
 pub(crate) mod object_lock;
 pub(crate) mod policy;
+pub(crate) mod quota;
 pub(crate) mod stubs;
 pub(crate) mod tags;
 pub(crate) mod versioning;

@@ -101,6 +101,8 @@ codes! {
     ObjectLockConfigurationNotFoundError: NOT_FOUND;
     OwnershipControlsNotFoundError: NOT_FOUND;
     PreconditionFailed: PRECONDITION_FAILED;
+    /// Ceph's code for an exceeded quota; S3 has none. Clients do not retry after status 403.
+    QuotaExceeded: FORBIDDEN;
     ReplicationConfigurationNotFoundError: NOT_FOUND;
     RequestTimeTooSkewed: FORBIDDEN;
     RequestTimeout: BAD_REQUEST;

@@ -69,6 +69,7 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::NoSuchUpload { .. } => S3ErrorCode::NoSuchUpload,
         Error::InvalidPart { .. } => S3ErrorCode::InvalidPart,
         Error::PreconditionFailed => S3ErrorCode::PreconditionFailed,
+        Error::QuotaExceeded(_) => S3ErrorCode::QuotaExceeded,
         Error::Full { .. } => S3ErrorCode::StorageFull,
         // Unlike a full disk, this condition is temporary: clients retry after a 503 SlowDown.
         Error::Stalled { .. } => S3ErrorCode::SlowDown,

@@ -266,7 +266,7 @@ impl CopyRequest {
         let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
         let bytes = content.bytes();
         let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
-        let writer = store.object_writer(Some(stored)).map_err(from_store)?;
+        let writer = store.object_writer(&self.to.bucket, Some(stored)).map_err(from_store)?;
         let mut encoder = Encoder { writer, encryption };
         let known = self.known_checksum(content);
         let algorithm = self.algorithm(&content.object.attributes);

@@ -112,7 +112,8 @@ impl Put {
         let Self { name, mut attributes, precondition, master } = self;
         let new = master.map(NewContent::generate).transpose()?;
         let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
-        let streamed = receiver.stream(haul, Store::object_writer, encryption).await?;
+        let open = Store::object_writer;
+        let streamed = receiver.stream(haul, &name.bucket, open, encryption).await?;
         haul.blocking(move |store| {
             let bytes = streamed.bytes();
             let (written, checksum) = streamed.finish()?;

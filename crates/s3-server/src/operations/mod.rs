@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::buckets::{
-    acl, bucket, documents, encryption, logging, object_lock, policy, stubs, versioning,
+    acl, bucket, documents, encryption, logging, object_lock, policy, quota, stubs, versioning,
 };
 use crate::errors::S3Result;
 use crate::objects::listing::{objects as list, versions as version_list};
@@ -82,6 +82,9 @@ operations! {
     PutPublicAccessBlock => documents::put_public_access_block;
     GetPublicAccessBlock => documents::get_public_access_block;
     DeletePublicAccessBlock => documents::delete_public_access_block;
+    PutBucketQuota => quota::put_bucket_quota;
+    GetBucketQuota => quota::get_bucket_quota;
+    DeleteBucketQuota => quota::delete_bucket_quota;
     PutBucketVersioning => versioning::put_bucket_versioning;
     GetBucketVersioning => versioning::get_bucket_versioning;
     PutBucketAcl => acl::put_bucket_acl;

@@ -131,7 +131,9 @@ mod tests {
 
     #[test]
     fn actions_of_all_operations_are_known() {
-        let names = Operation::ALL.iter().map(|operation| operation.name());
+        // AWS has no quotas: no policy can name these operations, and none allows to change one.
+        let is_aws = |name: &&str| !name.ends_with("BucketQuota");
+        let names = Operation::ALL.iter().map(|operation| operation.name()).filter(is_aws);
         let actions = names.flat_map(|name| [false, true].map(|it| action_of(name, it)));
         let unknown: Vec<_> = actions.filter(|action| !names_an_action(action)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");

@@ -88,6 +88,7 @@ operations! {
     GetBucketPolicy: GET Bucket ["policy"];
     GetBucketPolicyStatus: GET Bucket ["policyStatus"];
     GetPublicAccessBlock: GET Bucket ["publicAccessBlock"];
+    GetBucketQuota: GET Bucket ["quota"];
     GetBucketReplication: GET Bucket ["replication"];
     GetBucketRequestPayment: GET Bucket ["requestPayment"];
     GetBucketTagging: GET Bucket ["tagging"];
@@ -107,6 +108,7 @@ operations! {
     PutBucketOwnershipControls: PUT Bucket ["ownershipControls"];
     PutBucketPolicy: PUT Bucket ["policy"];
     PutPublicAccessBlock: PUT Bucket ["publicAccessBlock"];
+    PutBucketQuota: PUT Bucket ["quota"];
     PutBucketTagging: PUT Bucket ["tagging"];
     PutBucketVersioning: PUT Bucket ["versioning"];
     CreateBucket: PUT Bucket;
@@ -117,6 +119,7 @@ operations! {
     DeleteBucketOwnershipControls: DELETE Bucket ["ownershipControls"];
     DeleteBucketPolicy: DELETE Bucket ["policy"];
     DeletePublicAccessBlock: DELETE Bucket ["publicAccessBlock"];
+    DeleteBucketQuota: DELETE Bucket ["quota"];
     DeleteBucketTagging: DELETE Bucket ["tagging"];
     DeleteBucket: DELETE Bucket;
 

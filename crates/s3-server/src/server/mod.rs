@@ -3,6 +3,7 @@
 pub(crate) mod bound;
 pub(crate) mod listening;
 mod memory;
+mod quotas;
 mod watch;
 
 use std::num::NonZero;
@@ -36,6 +37,7 @@ use crate::request::ids::RequestIds;
 use crate::served::ServedStore;
 use crate::server::listening::Listening;
 use crate::server::memory::keep;
+use crate::server::quotas::UserQuotas;
 use crate::service::Haul;
 
 /// The response to a client that has too many connections.
@@ -63,6 +65,7 @@ pub struct Server {
     counts: Counts,
     sampler: Sampler,
     front: Arc<Front>,
+    quotas: UserQuotas,
 }
 
 impl Server {
@@ -119,6 +122,7 @@ impl Server {
         });
         let sampler = sampler(&page)?;
         let counts = Counts::new(&metrics);
+        let quotas = UserQuotas::start(keys.clone(), &store.load());
         let front = front(store, (keys, encryption, domains), &limits, metrics, hot);
         let front = Arc::new(Front {
             audit: logs.audit,
@@ -148,7 +152,7 @@ impl Server {
             Reactor::new(engine, listeners, all).map_err(|source| Error::Start { source })
         };
         let reactors = listeners.into_iter().map(reactor).collect::<Result<Vec<_>>>()?;
-        Ok(Self { reactors, addresses, limits, counts, sampler, front })
+        Ok(Self { reactors, addresses, limits, counts, sampler, front, quotas })
     }
 
     /// Returns the request counts, which remain readable after the server has ended.
@@ -184,6 +188,7 @@ impl Server {
             _failed = ended.recv() => true,
             never = keep(self.front.haul.clone()) => match never {},
             never = watch::watch(Arc::clone(store)) => match never {},
+            never = self.quotas.watch(Arc::clone(store)) => match never {},
         };
         let deadline = Instant::now() + self.limits.drain_time_max;
         if is_failed {

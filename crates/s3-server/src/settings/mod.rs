@@ -9,7 +9,7 @@ pub(crate) mod ownership_controls;
 pub(crate) mod parsed;
 pub(crate) mod public_access_block;
 
-use haul_file_store::{Attributes, Store};
+use haul_file_store::{Attributes, OWNER_SETTING, Store};
 
 use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 use crate::xml::Document;
@@ -23,7 +23,7 @@ pub(crate) const LOGGING: &str = "logging";
 /// read the object's ACL.
 pub(crate) const OBJECT_LISTS: &str = "object-acls";
 /// The user that owns the bucket; without it, the administrator owns it.
-pub(crate) const OWNER: &str = "owner";
+pub(crate) const OWNER: &str = OWNER_SETTING;
 pub(crate) const OWNERSHIP: &str = "ownership";
 pub(crate) const POLICY: &str = "policy";
 pub(crate) const PUBLIC_ACCESS_BLOCK: &str = "public-access-block";

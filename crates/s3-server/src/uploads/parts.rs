@@ -61,7 +61,8 @@ pub(crate) async fn upload_part(haul: &Haul, request: &Request, body: Body) -> S
     let new =
         NewContent::for_upload(keys.as_deref(), names, &upload.attributes, customer.as_ref())?;
     let encryption = new.as_ref().map(|new| new.start(number)).transpose()?;
-    let mut streamed = receiver.stream(haul, Store::part_writer, encryption).await?;
+    let bucket = &name.object.bucket;
+    let mut streamed = receiver.stream(haul, bucket, Store::part_writer, encryption).await?;
     let bytes = streamed.bytes();
     let store_part = move |store: &Store| {
         let mut attributes = Attributes::new();
@@ -179,7 +180,8 @@ impl PartCopy {
         }
         let encryption = new.as_ref().map(|new| new.start(self.number)).transpose()?;
         let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
-        let writer = store.part_writer(Some(stored)).map_err(from_store)?;
+        let bucket = &self.name.object.bucket;
+        let writer = store.part_writer(bucket, Some(stored)).map_err(from_store)?;
         let mut encoder = Encoder { writer, encryption };
         // The same default as for a part that is uploaded.
         let computed = algorithm.unwrap_or(Algorithm::Crc64Nvme);

@@ -188,7 +188,10 @@ fn console_stores_lists_reads_and_deletes_objects() {
     assert_eq!(send("GET", "/s3/bucket/a%2F..%2Fb%20c", b"").status, 404);
     let buckets: Value = serde_json::from_slice(&server.admin.get("/buckets.json").body).unwrap();
     let expected = serde_json::json!([
-        { "name": "bucket", "objects": 0, "bytes": 0, "versioning": "off" }
+        {
+            "name": "bucket", "objects": 0, "bytes": 0, "versioning": "off", "quota_bytes": null,
+            "quota_objects": null, "used_bytes": 0, "used_objects": 0,
+        }
     ]);
     assert_eq!(buckets, expected);
 }

@@ -32,6 +32,7 @@ mod mutations;
 mod object_lock;
 mod objects;
 mod pinned;
+mod quotas;
 mod releases;
 mod reply;
 mod same_answers;

@@ -55,6 +55,7 @@ const VERSIONING: &[u8] =
     b"<VersioningConfiguration><Status>\n Enabled \n</Status></VersioningConfiguration>";
 const OWNERSHIP: &[u8] = b"<OwnershipControls><Rule><ObjectOwnership>BucketOwnerEnforced\
                            </ObjectOwnership></Rule></OwnershipControls>";
+const QUOTA: &[u8] = b"<QuotaConfiguration><Bytes>1000000000</Bytes></QuotaConfiguration>";
 const BLOCK: &[u8] = b"<PublicAccessBlockConfiguration><BlockPublicAcls>true</BlockPublicAcls>\
                        </PublicAccessBlockConfiguration>";
 const LOGGED: &[u8] = b"<BucketLoggingStatus/>";
@@ -154,6 +155,9 @@ const ROWS: &[Row] = &[
     ("PUT", "/bucket?publicAccessBlock", &[], BLOCK),
     ("GET", "/bucket?publicAccessBlock", &[], b""),
     ("DELETE", "/bucket?publicAccessBlock", &[], b""),
+    ("PUT", "/bucket?quota", &[], QUOTA),
+    ("GET", "/bucket?quota", &[], b""),
+    ("DELETE", "/bucket?quota", &[], b""),
     ("PUT", "/bucket?policy", &[], POLICY),
     ("GET", "/bucket?policy", &[], b""),
     ("DELETE", "/bucket?policy", &[], b""),
@@ -202,7 +206,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// Requests that version 2 cannot sign, because their parameters are younger.
-const NOT_V2: [&str; 10] = [
+const NOT_V2: [&str; 11] = [
     "?annotation",
     "?attributes",
     "?encryption",
@@ -211,6 +215,7 @@ const NOT_V2: [&str; 10] = [
     "?ownershipControls",
     "?policyStatus",
     "?publicAccessBlock",
+    "?quota",
     "?retention",
     "?tagging",
 ];

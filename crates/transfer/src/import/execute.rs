@@ -194,7 +194,8 @@ impl Importer<'_> {
 
     fn stream(&self, mut reading: Reading) -> Result<Content<'_>, ImportError> {
         let mut part = self.counter.part();
-        let mut writer = self.work.store.object_writer(Some(reading.status().len()))?;
+        let Import { store, bucket, .. } = *self.work;
+        let mut writer = store.object_writer(bucket, Some(reading.status().len()))?;
         let mut piece = vec![0; PIECE_BYTES];
         loop {
             match reading.read_some(&mut piece)? {

@@ -196,7 +196,8 @@ impl MemberReader<'_> {
 
     fn stream(&mut self, bytes: u64, key: &str) -> Result<Content, TarError> {
         let failed = |source| TarError::Store { key: key.to_owned(), source };
-        let mut writer = self.work.store.object_writer(Some(bytes)).map_err(failed)?;
+        let TarImport { store, bucket, .. } = *self.work;
+        let mut writer = store.object_writer(bucket, Some(bytes)).map_err(failed)?;
         let mut piece = vec![0; PIECE_BYTES];
         loop {
             match self.reader.read(&mut piece)? {

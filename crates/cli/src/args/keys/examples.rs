@@ -25,6 +25,7 @@ Examples:
   haul keys create alice --allow create-buckets
   haul keys create backup --allow read,write,list=archive/host-1/ --expires-in 90d
   haul keys create mail --bucket mail --output mail.credentials
+  haul keys create ben --allow create-buckets --quota 100GiB --output ben.credentials
   haul keys create prometheus --allow metrics --output prometheus.credentials
   haul keys create ci --allow admin=builds --json | jq -r .secret_key";
 
@@ -50,6 +51,11 @@ Examples:
   haul keys forbid HAULQ2ZXW4KTE5N7ABCD write photos
   haul keys forbid HAULQ2ZXW4KTE5N7ABCD delete '*'
   haul keys forbid anonymous read,list public";
+
+pub(super) const SET: &str = "\
+Examples:
+  haul keys set alice --quota 100GiB --quota-objects 1000000
+  haul keys set alice --quota none";
 
 pub(super) const DISABLE: &str = "\
 Examples:

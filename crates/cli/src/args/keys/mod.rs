@@ -1,6 +1,7 @@
 //! Defines the arguments of `haul keys`.
 
 pub(super) mod examples;
+mod quota;
 mod rights;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use quota::QuotaArgs;
 pub(crate) use rights::{Allowed, RightsArg, ServerRights, parse_allow, parse_rights};
 
 use crate::units::parse_time;
@@ -35,7 +37,8 @@ pub(crate) struct KeyFileArgs {
     ///
     /// A key has access_key, user, state (active, disabled or expired), created, expires, rights
     /// (a list of bucket, prefix and rights), create_buckets and metrics; create and rotate add
-    /// secret_key.
+    /// secret_key. A user with a quota is an object with user and quota (bytes and objects, null
+    /// for no limit).
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -75,6 +78,13 @@ pub(crate) enum KeysCommand {
     /// the grants that still have the rights, and "change" is null if nothing was changed.
     #[command(after_long_help = examples::FORBID)]
     Forbid(KeysRightsArgs),
+    /// Set the quota of a user: a limit on all buckets that it owns
+    ///
+    /// The bytes and the number of objects count with older versions; parts of unfinished uploads
+    /// count as bytes. A user above the quota keeps its objects, and can delete, but not store. The quota
+    /// remains when the keys of the user are removed. A bucket can have a quota of its own.
+    #[command(after_long_help = examples::SET)]
+    Set(KeysSetArgs),
     /// Refuse a key until it is enabled again
     #[command(after_long_help = examples::DISABLE)]
     Disable(KeyArgs),
@@ -125,9 +135,19 @@ pub(crate) struct KeysCreateArgs {
     /// Refuse the key after this time [default: never]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) expires_in: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) quota: QuotaArgs,
     /// Write the key pair to a new FILE that only its owner can read, and not to stdout
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysSetArgs {
+    /// Name of a user that has a key, or a quota
+    pub(crate) user: String,
+    #[command(flatten)]
+    pub(crate) quota: QuotaArgs,
 }
 
 #[derive(Debug, Args)]

@@ -158,7 +158,7 @@ pub(crate) fn decode_state(mut bytes: &[u8], index: &mut Index) -> Option<Vec<Ca
     }
     for _ in 0..take_varint(input)? {
         let (name, upload) = take_upload(input)?;
-        index.uploads.insert(name, upload);
+        index.restore_upload(name, upload);
     }
     for _ in 0..take_varint(input)? {
         let file = FilePart { id: take_u128(input)?, bytes: take_varint(input)? };

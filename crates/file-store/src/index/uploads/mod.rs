@@ -31,6 +31,12 @@ pub(crate) struct Upload {
     pub(crate) parts: BTreeMap<u16, Entry>,
 }
 
+impl Upload {
+    pub(crate) fn part_bytes(&self) -> u64 {
+        self.parts.values().map(|part| part.bytes).sum()
+    }
+}
+
 impl UploadName {
     pub(crate) fn new(bucket: &str, key: &str, id: u128) -> Self {
         Self { full_key: full_key(bucket, key).into(), id }

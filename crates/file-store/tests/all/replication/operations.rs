@@ -38,7 +38,7 @@ fn put_small(store: &Store) -> Result<()> {
 }
 
 fn written(store: &Store, length: usize) -> WrittenContent {
-    let mut writer = store.object_writer(None).unwrap();
+    let mut writer = store.object_writer(BUCKET, None).unwrap();
     writer.write(&random_bytes(2, length)).unwrap();
     writer.finish().unwrap()
 }
@@ -178,7 +178,7 @@ fn prepare_expired_upload(store: &Store) {
 }
 
 fn put_first_part(store: &Store) -> Result<()> {
-    let mut writer = store.part_writer(None)?;
+    let mut writer = store.part_writer(BUCKET, None)?;
     writer.write(b"part")?;
     let (written, none) = (writer.finish()?, Attributes::new());
     store.put_part(BUCKET, UPLOAD, &upload(store), 1, written, &none).map(drop)

@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use haul_file_store::Quota;
 use serde_json::{Map, Value, json};
 
 use crate::access::keys::key::{Key, KeyList, check, check_anonymous, check_user};
@@ -16,6 +17,9 @@ const FORMAT: &str = "haul-keys-1";
 
 /// The field with the seal that covers all other fields.
 const SEAL: &str = "seal";
+
+/// The field with the quotas of users, if there are any.
+const QUOTAS: &str = "quotas";
 
 /// The names of a key's flags.
 const FLAGS: [&str; 3] = ["disabled", "create-buckets", "metrics"];
@@ -32,6 +36,11 @@ impl KeyList {
             "keys": keys,
             "anonymous": self.anonymous.iter().map(encode_grant).collect::<Vec<_>>(),
         });
+        // Versions without quotas read a file without them.
+        if !self.quotas.is_empty() {
+            file[QUOTAS] =
+                self.quotas.iter().map(|(user, quota)| encode_quota(user, *quota)).collect();
+        }
         file[SEAL] = seal.seal(b"", &sealed_text(&file))?.into();
         Ok(format!("{file:#}\n"))
     }
@@ -52,7 +61,7 @@ impl KeyList {
             let text = "was changed by another program, is damaged, or has another sealing key";
             return Err(fail(text.to_owned()));
         }
-        let file = Fields::of(&file, &["format", "keys", "anonymous"])?;
+        let file = Fields::of(&file, &["format", "keys", "anonymous", QUOTAS])?;
         if file.text("format")? != FORMAT {
             return Err(fail("has the format of a later version of haul".to_owned()));
         }
@@ -61,7 +70,9 @@ impl KeyList {
         let anonymous = file.list("anonymous")?.iter().map(decode_grant);
         let anonymous = anonymous.collect::<Result<Vec<_>>>()?;
         anonymous.iter().try_for_each(|grant| check_anonymous(grant.rights)).map_err(invalid)?;
-        Ok(Self { keys, anonymous })
+        let quotas = if file.0.contains_key(QUOTAS) { file.list(QUOTAS)? } else { &[] };
+        let quotas = quotas.iter().map(decode_quota).collect::<Result<_>>()?;
+        Ok(Self { keys, anonymous, quotas })
     }
 }
 
@@ -124,6 +135,24 @@ fn decode_key(value: &Value, seal: &SealingKey) -> Result<Key> {
         reads_metrics,
         grants,
     })
+}
+
+fn encode_quota(user: &str, quota: Quota) -> Value {
+    json!({ "user": user, "bytes": quota.bytes, "objects": quota.objects })
+}
+
+fn decode_quota(value: &Value) -> Result<(String, Quota)> {
+    let fields = Fields::of(value, &["user", "bytes", "objects"])?;
+    let user = fields.text("user")?.to_owned();
+    check_user(&user).map_err(invalid)?;
+    let limit = |name| match fields.0.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let limit = value.as_u64();
+            limit.map(Some).ok_or_else(|| fail(format!("has a quota with the {name} {value}")))
+        }
+    };
+    Ok((user, Quota { bytes: limit("bytes")?, objects: limit("objects")? }))
 }
 
 fn encode_grant(grant: &Grant) -> Value {
@@ -201,6 +230,8 @@ mod tests {
         let key = list.create("prometheus", at(1_795_000_001)).unwrap();
         (key.reads_metrics, key.is_disabled, key.expires) = (true, true, Some(at(1_800_000_000)));
         list.allow_anonymous("public".parse().unwrap(), rights("read")).unwrap();
+        list.set_quota("alice", Quota { bytes: Some(u64::MAX), objects: None }).unwrap();
+        list.set_quota("ben", Quota { bytes: Some(0), objects: Some(7) }).unwrap();
         list
     }
 
@@ -272,6 +303,9 @@ mod tests {
             ("\"alice\"", "\"haul\""),
             ("1795000000", "-1"),
             ("\"anonymous\": [", "\"anonymous\": [7, "),
+            ("\"objects\": 7", "\"objects\": -7"),
+            ("\"objects\": 7", "\"files\": 7"),
+            ("\"quotas\": [", "\"quotas\": [7, "),
         ] {
             assert!(reseal(from, to).starts_with("the key file "), "{from}");
         }

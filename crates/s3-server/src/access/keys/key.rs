@@ -1,9 +1,11 @@
 //! Keys, and the list of a server's keys, which a key file contains.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::SystemTime;
 
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
+use haul_file_store::Quota;
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::access::rights::{self, Grant, Right, Rights, Scope};
@@ -109,6 +111,7 @@ pub(super) fn check(scope: &Scope, rights: Rights) -> Result<()> {
 pub struct KeyList {
     pub(super) keys: Vec<Key>,
     pub(in crate::access) anonymous: Vec<Grant>,
+    pub(super) quotas: BTreeMap<String, Quota>,
 }
 
 impl KeyList {
@@ -122,6 +125,32 @@ impl KeyList {
     #[must_use]
     pub fn anonymous(&self) -> &[Grant] {
         &self.anonymous
+    }
+
+    /// Returns the quotas of users, each with a limit. A user without keys keeps its quota, as it
+    /// keeps its buckets.
+    #[must_use]
+    pub fn quotas(&self) -> &BTreeMap<String, Quota> {
+        &self.quotas
+    }
+
+    /// Returns a user's quota.
+    #[must_use]
+    pub fn quota(&self, user: &str) -> Quota {
+        self.quotas.get(user).copied().unwrap_or_default()
+    }
+
+    /// Sets a user's quota; one without limits removes it.
+    ///
+    /// # Errors
+    /// [`Error::Keys`] if the user name is invalid.
+    pub fn set_quota(&mut self, user: &str, quota: Quota) -> Result<()> {
+        check_user(user)?;
+        match quota.is_limited() {
+            true => drop(self.quotas.insert(user.to_owned(), quota)),
+            false => drop(self.quotas.remove(user)),
+        }
+        Ok(())
     }
 
     /// Returns the key with this access key.
@@ -246,6 +275,17 @@ mod tests {
         for right in ["write", "delete", "admin", "read,write"] {
             assert!(list.allow_anonymous(bucket.clone(), rights(right)).is_err(), "{right}");
         }
+    }
+
+    #[test]
+    fn quota_without_limits_is_none() {
+        let mut list = KeyList::default();
+        let quota = Quota { bytes: Some(5), objects: None };
+        list.set_quota("alice", quota).unwrap();
+        assert_eq!((list.quota("alice"), list.quota("ben")), (quota, Quota::default()));
+        list.set_quota("alice", Quota::default()).unwrap();
+        assert_eq!(list, KeyList::default());
+        assert!(list.set_quota("haul", quota).is_err(), "the administrator has no quota");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! A running server's keys, which change without a restart.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use haul_file_store::Quota;
 use ring::hmac;
 
 use crate::access::keys::credentials::Credentials;
@@ -61,12 +62,14 @@ pub(crate) struct Keys {
     /// The disabled keys, which are only listed.
     pub(crate) disabled: Box<[ActiveKey]>,
     pub(crate) anonymous: Box<[Grant]>,
+    /// The quotas of users.
+    pub(crate) quotas: BTreeMap<String, Quota>,
 }
 
 impl Keys {
     /// Returns a list's keys; disabled ones are not found.
     pub(crate) fn of(list: KeyList) -> Self {
-        let KeyList { keys, anonymous } = list;
+        let KeyList { keys, anonymous, quotas } = list;
         let users = keys.iter().map(|key| key.user.clone()).collect();
         let (disabled, enabled): (Vec<_>, Vec<_>) =
             keys.into_iter().partition(|key| key.is_disabled);
@@ -74,7 +77,7 @@ impl Keys {
         let enabled = enabled.into_iter().map(ActiveKey::of);
         let by_access_key = enabled.map(|key| (Arc::clone(&key.access_key), Arc::new(key)));
         let by_access_key = by_access_key.collect();
-        Self { by_access_key, users, disabled, anonymous: anonymous.into() }
+        Self { by_access_key, users, disabled, anonymous: anonymous.into(), quotas }
     }
 
     /// Returns the keys that are not disabled, in no particular order.

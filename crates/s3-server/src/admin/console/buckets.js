@@ -4,11 +4,12 @@ import { get } from "/console.js";
 import { bytes, count, h, table } from "/console/elements.js";
 import { form_of, moment, sure } from "/serve/controls.js";
 import { hash_of, settings_hash_of } from "/serve/places.js";
+import { quota_use } from "/serve/quota.js";
 import { child, node, path_of, put_setting, s3, xml_of } from "/serve/s3.js";
 
 const COLUMNS = [{ name: "bucket", className: "break" }, { name: "objects", number: true },
-  { name: "bytes", number: true }, { name: "versioning" }, { name: "created", className: "fixed" },
-  { name: "actions", className: "fixed" }];
+  { name: "bytes", number: true }, { name: "quota" }, { name: "versioning" },
+  { name: "created", className: "fixed" }, { name: "actions", className: "fixed" }];
 
 // Returns why a bucket cannot have this name; null if it can.
 export function name_fault(name, known) {
@@ -101,7 +102,7 @@ export async function show_buckets(view) {
       h("a", { href: settings_hash_of(name), "aria-label": "Settings of " + name }, "Settings"), " ",
       sure("Delete", name, () => remove(name)));
     return [h("a", { href: hash_of(name) }, name), size && count(size.objects),
-      size && bytes(size.bytes), size?.versioning ?? "–", moment(created), actions];
+      size && bytes(size.bytes), quota_use(size), size?.versioning ?? "–", moment(created), actions];
   });
   const form = h("div", { className: "card" }, creation(buckets.map(({ name }) => name), view));
   const list = rows.length ? [table("Buckets", COLUMNS, rows), h("p", { className: "soft" },

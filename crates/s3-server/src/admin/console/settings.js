@@ -5,6 +5,7 @@ import { choice_of, editor, form_of, outcomes, sure } from "/serve/controls.js";
 import { lifecycle } from "/serve/lifecycle.js";
 import { bucket_key } from "/serve/new_key.js";
 import { access } from "/serve/policy.js";
+import { quota_card } from "/serve/quota.js";
 import { child, delete_setting, node, plain, put_setting, s3, path_of, setting_of, xml_text } from "/serve/s3.js";
 
 const SEE = (text) => h("p", { className: "soft" }, text);
@@ -134,12 +135,14 @@ export async function show_settings({ bucket, content }) {
   await s3(path_of(bucket), { method: "HEAD" }).catch((error) => {
     throw error.status === 404 ? new Error(`There is no bucket ${bucket}.`) : error;
   });
+  const quota = await quota_card(bucket);
   content.replaceChildren(h("div", { className: "settings" },
     card("A key for this bucket", bucket, bucket_key),
     card("Access without a key, and the policy", bucket, access),
     card("Versioning", bucket, versioning),
     card("Object lock", bucket, object_lock),
     card("Lifecycle", bucket, lifecycle),
+    ...(quota ? [quota] : []),
     card("Default encryption", bucket, encryption),
     card("CORS", bucket, cors),
     card("Deletion", bucket, deletion(bucket))));

@@ -7,7 +7,7 @@ use crate::client::{Running, assert_refused, noise, small};
 
 /// Changes the object `bucket/changed` to these stored bytes and attributes.
 fn change(store: &Store, bytes: &[u8], attributes: &Attributes) {
-    let mut writer = store.object_writer(Some(bytes.len() as u64)).unwrap();
+    let mut writer = store.object_writer("bucket", Some(bytes.len() as u64)).unwrap();
     writer.write(bytes).unwrap();
     let written = writer.finish().unwrap().encoded([1; 16]);
     let none = Precondition::None;

@@ -17,7 +17,7 @@ const PAGE: &str = "docs/operations.md";
 type Run = fn(&Operator, Vec<Block>);
 
 /// The sections with blocks, in the order of the page.
-const SECTIONS: [(&str, Run); 13] = [
+const SECTIONS: [(&str, Run); 14] = [
     ("Debian package", install::debian_package),
     ("Container", install::container),
     ("Kubernetes", install::kubernetes),
@@ -27,6 +27,7 @@ const SECTIONS: [(&str, Run); 13] = [
     ("Check a machine", services::check_machine),
     ("The disk is full", runbook::full_disk),
     ("The disk refuses files", runbook::refused_files),
+    ("A quota is used up", runbook::quota),
     ("Damage is reported", runbook::damage),
     ("Syncs are slow", disk::slow_syncs),
     ("A failed sync", disk::failed_sync),

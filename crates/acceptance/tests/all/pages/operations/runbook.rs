@@ -82,6 +82,26 @@ pub(super) fn refused_files(operator: &Operator, blocks: Vec<Block>) {
     assert!(!health.contains("Permission denied"), "{health}");
 }
 
+/// Uses up the quota of a bucket, and raises it.
+pub(super) fn quota(operator: &Operator, blocks: Vec<Block>) {
+    let [look, raise] = blocks.try_into().unwrap();
+    operator.start_empty();
+    assert_eq!(operator.put("photos", ""), 200);
+    let small = "<QuotaConfiguration><Bytes>4</Bytes></QuotaConfiguration>";
+    assert_eq!(operator.put("photos?quota=", small), 200);
+    assert_eq!(operator.put("photos/key", "hello"), 403);
+    let printed = operator.run(&look);
+    for part in [
+        "haul_s3_quota_refused_total 1\n",
+        "haul_s3_bucket_quota_bytes{bucket=\"photos\"} 4\n",
+        "<Bytes>4</Bytes><UsedBytes>0</UsedBytes>",
+    ] {
+        assert!(printed.contains(part), "no {part} in {printed}");
+    }
+    operator.run(&raise);
+    assert_eq!(operator.put("photos/key", "hello"), 200);
+}
+
 /// Returns the volume in a directory that contains the bytes, and their last place in it.
 fn find(dir: &Path, bytes: &[u8]) -> (PathBuf, u64) {
     let mut volumes = files_below(dir);
