@@ -53,6 +53,7 @@ fn shell(place: &TestDir, server: &Serving, commands: &str) -> Finished {
 /// Sends a signed request; returns its status and the response.
 fn curl(place: &TestDir, server: &Serving, arguments: &str) -> String {
     let curl = "curl --silent --aws-sigv4 aws:amz:us-east-1:s3 \
+                --header 'x-amz-content-sha256: UNSIGNED-PAYLOAD' \
                 --user \"$HAUL_ACCESS_KEY:$HAUL_SECRET_KEY\" --write-out ' %{http_code}'";
     shell(place, server, &format!("{curl} {arguments}")).code(0).text().to_owned()
 }
@@ -128,7 +129,8 @@ fn commands_of_the_pages_limit_a_bucket_and_a_user() {
     let value = |name: &str| written.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     let pair = format!("{}:{}", value("access_key = "), value("secret_key = "));
     let as_ben = |arguments: &str| {
-        let sign = "curl --silent --aws-sigv4 aws:amz:us-east-1:s3 --write-out ' %{http_code}'";
+        let sign = "curl --silent --aws-sigv4 aws:amz:us-east-1:s3 \
+                    --header 'x-amz-content-sha256: UNSIGNED-PAYLOAD' --write-out ' %{http_code}'";
         let command = format!("{sign} --user '{pair}' {arguments}");
         shell(&place, &server, &command).code(0).text().to_owned()
     };
