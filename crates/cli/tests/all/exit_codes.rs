@@ -27,6 +27,7 @@ const MISSING: &[(&str, &[&str])] = &[
     ("keys enable", &["a", "--sealing-key", "none"]),
     ("keys remove", &["a", "--sealing-key", "none"]),
     ("keys rotate", &["a", "--sealing-key", "none"]),
+    ("keys set", &["a", "--quota", "none", "--sealing-key", "none"]),
     ("import-s3", &["--from", "http://127.0.0.1:1", "--from-credentials", "none"]),
     ("import-s3", &["--from", "http://127.0.0.1:1", "--to-credentials", "none"]),
     ("files", &["none", "--listen", "127.0.0.1:0"]),
