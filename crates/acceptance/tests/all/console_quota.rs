@@ -65,7 +65,7 @@ fn console_shows_sets_and_removes_a_quota() {
     set(&mut browser, "", "");
     wait_for_message(&mut browser, "The quota was removed");
     assert_eq!(put("/limited/third", &[7; 5000]), 200);
-    let errors = browser.take_errors();
+    let errors = browser.take_unexpected_errors();
     assert!(errors.is_empty(), "{errors:#?}");
     server.stop();
 }
