@@ -44,10 +44,12 @@ fn run(seed: u64, acts: u32, lengths: Lengths) {
             if closed {
                 store.close().unwrap();
             } else {
-                // Like after a kill, another process opens the files that exist now.
+                // Like after a kill, another process opens the files that exist now. A store in which
+                // nothing was stored since it was opened is as it was closed.
+                let is_changed = store.stats().log_records > 0;
                 let copy = crate::sample::copy_of(dir.path());
                 let (copied, recovered) = reopen(copy.path());
-                assert_eq!((recovered.after_crash, recovered.damage), (true, Vec::new()));
+                assert_eq!((recovered.after_crash, recovered.damage), (is_changed, Vec::new()));
                 assert!(recovered.index_rebuilt.is_none());
                 check(&model, &copied, copy.path());
                 drop(store);
