@@ -47,7 +47,11 @@ impl Failure {
         let volumes = data.join("volumes");
         match self {
             Self::Removed => {
-                std::fs::remove_dir_all(volumes).unwrap();
+                // The server may create a file in the directory while it is emptied.
+                eventually("the directory is removed", || {
+                    drop(std::fs::remove_dir_all(&volumes));
+                    !volumes.exists()
+                });
                 Some(Effect::Removed)
             }
             Self::Immutable => {
