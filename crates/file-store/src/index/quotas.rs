@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use haul_sync::Mutex;
 
 use crate::error::{Error, QuotaExceeded, Result};
+use crate::index::volumes::subtract;
 use crate::object::{Quota, QuotaState, Usage};
 
 const BYTES: &str = "bytes";
@@ -170,6 +171,10 @@ impl Quotas {
         if owner.is_none() && !table.buckets.contains_key(bucket) {
             return Reserved::nothing();
         }
+        // The bucket may get a quota of its own before the reservation ends.
+        if !table.buckets.contains_key(bucket) {
+            table.buckets.insert(bucket.into(), BucketTally::default());
+        }
         let (quotas, bucket) = (Arc::clone(self), bucket.into());
         let (copied, revision) = (OnceLock::new(), self.revision.load(Ordering::Relaxed));
         let reservation = Reservation { quotas, bucket, owner, added, copied, revision };
@@ -323,12 +328,10 @@ impl Progress {
     }
 }
 
-fn less(from: Usage, other: Usage) -> Usage {
-    debug_assert!(from.bytes >= other.bytes && from.objects >= other.objects, "{from:?} {other:?}");
-    Usage {
-        bytes: from.bytes.saturating_sub(other.bytes),
-        objects: from.objects.saturating_sub(other.objects),
-    }
+fn less(mut from: Usage, other: Usage) -> Usage {
+    subtract(&mut from.bytes, other.bytes, "bytes of a quota");
+    subtract(&mut from.objects, other.objects, "objects of a quota");
+    from
 }
 
 impl OwnerTally {

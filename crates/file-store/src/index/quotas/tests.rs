@@ -57,6 +57,21 @@ fn stored_and_reserved_together_stay_within_the_limits() {
 }
 
 #[test]
+fn reservation_counts_for_a_quota_that_the_bucket_gets_meanwhile() {
+    let (totals, quotas) = (totals(&[]), limited(&[]));
+    quotas.set_owners(&BTreeMap::from([("alice".to_owned(), quota(1000, 10))]));
+    quotas.set_owner("b", Some("alice"));
+    let first = quotas.reserve(&totals, "b", usage(70, 1)).unwrap();
+    quotas.set_bucket("b", Limit::Known(quota(100, 4)));
+    assert_eq!(exceeded(quotas.reserve(&totals, "b", usage(31, 1))), (BYTES, 70));
+    let second = quotas.reserve(&totals, "b", usage(30, 1)).unwrap();
+    drop(first);
+    assert_eq!(exceeded(quotas.reserve(&totals, "b", usage(71, 1))), (BYTES, 30));
+    drop(second);
+    assert!(quotas.reserve(&totals, "b", usage(100, 1)).is_ok());
+}
+
+#[test]
 fn bucket_above_its_quota_takes_only_what_adds_nothing() {
     let (totals, quotas) = (totals(&[("b", usage(200, 9))]), limited(&[("b", quota(100, 9))]));
     assert!(quotas.check(&totals, "b", usage(0, 0)).is_ok());
