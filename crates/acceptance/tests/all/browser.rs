@@ -93,8 +93,28 @@ impl Browser {
         outcome["result"]["value"].clone()
     }
 
-    /// Waits until an expression has a value that is true, and returns this value.
+    /// Waits until an expression has a value that is true, and returns this value. The browser may
+    /// open another page meanwhile.
     pub(crate) fn wait_for(&mut self, expression: &str) -> Value {
+        let end = Instant::now() + Duration::from_secs(60);
+        // A value that JavaScript takes for false is not one.
+        let look = format!("(() => {{ try {{ return ({expression}) || null; }} catch {{ }} }})()");
+        while Instant::now() < end {
+            // The evaluation fails if the page is left meanwhile.
+            let options = json!({ "expression": look, "returnByValue": true });
+            match self.try_call("Runtime.evaluate", options) {
+                Ok(mut outcome) if !outcome["result"]["value"].is_null() => {
+                    return outcome["result"]["value"].take();
+                }
+                _ => thread::sleep(Duration::from_millis(30)),
+            }
+        }
+        let shown = self.evaluate("document.body.innerText");
+        panic!("not true: {expression}\n{shown}\n{:?}", self.errors);
+    }
+
+    /// Evaluates an expression that acts, once, as soon as it can be.
+    fn act(&mut self, expression: &str) {
         let expression = format!(
             "new Promise((done, fail) => {{
                 const end = Date.now() + 60000;
@@ -108,18 +128,18 @@ impl Browser {
                 look();
             }})"
         );
-        self.evaluate(&expression)
+        self.evaluate(&expression);
     }
 
     /// Clicks an element, which a JavaScript expression returns, as soon as there is one.
     pub(crate) fn click(&mut self, element: &str) {
-        self.wait_for(&format!("(({element}).click(), true)"));
+        self.act(&format!("(({element}).click(), true)"));
     }
 
     /// Gives an input, a choice or a text area a value, as the user does.
     pub(crate) fn fill(&mut self, element: &str, value: &str) {
         let value = json!(value);
-        self.wait_for(&format!(
+        self.act(&format!(
             "((element) => {{
                 element.value = {value};
                 for (const kind of ['input', 'change']) {{
@@ -207,23 +227,6 @@ impl Browser {
         let base64 = picture["data"].as_str().unwrap().as_bytes();
         decode.stdin.take().unwrap().write_all(base64).unwrap();
         assert!(decode.wait().unwrap().success());
-    }
-
-    /// Like [`Self::wait_for`], while the browser opens another page.
-    pub(crate) fn wait_for_page(&mut self, expression: &str) -> Value {
-        let end = Instant::now() + Duration::from_secs(60);
-        let expression = format!("(() => {{ try {{ return ({expression}); }} catch {{ }} }})()");
-        loop {
-            // The evaluation fails if the page is left meanwhile.
-            let options = json!({ "expression": expression, "returnByValue": true });
-            let outcome = self.try_call("Runtime.evaluate", options);
-            let value = outcome.map(|mut outcome| outcome["result"]["value"].take());
-            match value {
-                Ok(value) if !matches!(value, Value::Null | Value::Bool(false)) => return value,
-                outcome => assert!(Instant::now() < end, "{expression}: {outcome:?}"),
-            }
-            thread::sleep(Duration::from_millis(30));
-        }
     }
 
     fn call(&mut self, method: &str, parameters: Value) -> Value {

@@ -75,7 +75,15 @@ fn console_creates_and_deletes_buckets_with_the_keyboard() {
     wait_for_text(&mut browser, "document.querySelector('#view-objects tbody')", "No objects.");
     assert!(get(&server, "/photos?versioning").1.contains("<Status>Enabled</Status>"));
 
-    browser.evaluate("location.hash = 'objects'");
+    // The form that was filled in before is not shown while the buckets are loaded.
+    let name = "document.getElementById('bucket-name')?.value ?? ''";
+    let shown = browser.evaluate(&format!(
+        "new Promise((done) => {{
+            addEventListener('hashchange', () => setTimeout(() => done({name})), {{ once: true }});
+            location.hash = 'objects';
+        }})"
+    ));
+    assert_eq!(shown, "");
     browser.click("document.querySelectorAll('#view-objects form input[type=checkbox]')[1]");
     browser.fill("document.getElementById('bucket-name')", "archive");
     browser.click(&button(FORM, "Create"));

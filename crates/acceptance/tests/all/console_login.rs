@@ -10,7 +10,7 @@ use crate::server::{KEYS, Server};
 
 /// Fills in the login page and sends it, with the keyboard only.
 fn log_in(browser: &mut Browser, access_key: &str, secret_key: &str) {
-    browser.wait_for_page(
+    browser.wait_for(
         "document.activeElement.id === 'access-key' && document.querySelector('button:enabled')",
     );
     browser.type_text(access_key);
@@ -38,7 +38,7 @@ fn users_log_in_and_out_on_a_loopback_address() {
     );
     browser.picture("login-link.png");
     browser.click("document.querySelector('#account a')");
-    browser.wait_for_page("location.pathname === '/login' && document.querySelector('#login')");
+    browser.wait_for("location.pathname === '/login' && document.querySelector('#login')");
     for scheme in ["dark", "light"] {
         browser.prefer(scheme);
         browser.picture(&format!("login-{scheme}.png"));
@@ -55,9 +55,7 @@ fn users_log_in_and_out_on_a_loopback_address() {
     browser.press("Enter");
 
     // The view that needed the login is shown.
-    browser.wait_for_page(
-        "location.pathname === '/' && document.querySelector('#view-objects .empty')",
-    );
+    browser.wait_for("location.pathname === '/' && document.querySelector('#view-objects .empty')");
     let account = browser.wait_for(
         "document.querySelector('#account button') && document.querySelector('#account').innerText",
     );
@@ -71,7 +69,7 @@ fn users_log_in_and_out_on_a_loopback_address() {
     assert!(errors.is_empty(), "{errors:#?}");
 
     browser.click("document.querySelector('#account button')");
-    browser.wait_for_page("location.pathname === '/login' && document.querySelector('#login')");
+    browser.wait_for("location.pathname === '/login' && document.querySelector('#login')");
     let status = "fetch('/s3/', { headers: { 'X-Haul-Console': '1' } }).then((response) =>
         [response.status, response.headers.get('WWW-Authenticate')])";
     assert_eq!(browser.evaluate(status), serde_json::json!([401, null]));
@@ -113,19 +111,19 @@ fn public_address_shows_the_login_page_in_place_of_all_pages() {
     let url = format!("http://127.0.0.1:{port}/");
     let mut browser = Browser::open(&format!("{url}#storage"), 1200, 900);
     log_in(&mut browser, KEYS.0, KEYS.1);
-    browser.wait_for_page("document.querySelector('#view-storage .usage')");
+    browser.wait_for("document.querySelector('#view-storage .usage')");
     // A page that is opened without the console is protected by the same session.
     browser.navigate(&format!("{url}metrics"));
-    browser.wait_for_page("document.body?.innerText.includes('haul_objects')");
+    browser.wait_for("document.body?.innerText.includes('haul_objects')");
     browser.navigate(&url);
-    browser.wait_for_page("document.querySelector('#account button') !== null");
+    browser.wait_for("document.querySelector('#account button') !== null");
     browser.click("document.querySelector('#account button')");
-    browser.wait_for_page("location.pathname === '/login'");
+    browser.wait_for("location.pathname === '/login'");
 
     // A key with few rights logs in, too, and sees the views that it may.
     log_in(&mut browser, &access_key, &secret_key);
     let account = "document.querySelector('#account')?.innerText";
-    browser.wait_for_page(&format!("{account}.includes('{access_key}')"));
+    browser.wait_for(&format!("{account}.includes('{access_key}')"));
     let tabs = "[...document.querySelectorAll('#views a')].map((tab) => tab.textContent).join()";
     assert_eq!(browser.wait_for(tabs), "Buckets,Keys");
 
@@ -138,6 +136,6 @@ fn public_address_shows_the_login_page_in_place_of_all_pages() {
             .then((response) => { window.last = response.status; }), window.last === 401)",
     );
     browser.navigate(&format!("{url}stats.json"));
-    browser.wait_for_page("document.querySelector('#login')");
+    browser.wait_for("document.querySelector('#login')");
     server.stop();
 }

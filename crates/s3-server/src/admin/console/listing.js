@@ -28,7 +28,11 @@ export function listing(view) {
   return {
     element: h("div", { className: "stack" }, parts.element, content),
     load: (bucket, prefix) => {
-      if (bucket !== state.bucket || prefix !== state.prefix) parts.filter.value = "";
+      if (bucket !== state.bucket || prefix !== state.prefix) {
+        parts.filter.value = "";
+        // The buttons of the objects of another place would act on this one.
+        content.replaceChildren();
+      }
       Object.assign(state, { bucket, prefix });
       return refresh();
     },
@@ -147,7 +151,8 @@ async function load(state, view, content, parts) {
   parts.selection.hidden = parts.with_versions.checked;
   const filter = parts.filter.value;
   if (parts.with_versions.checked) {
-    return load_versions({ bucket, prefix, filter, content, prefix_link, attempt, say });
+    const is_current = () => generation === state.generation;
+    return load_versions({ bucket, prefix, filter, content, is_current, prefix_link, attempt, say });
   }
   const refresh = () => load(state, view, content, parts);
   const context = { state, view, parts, refresh };

@@ -12,7 +12,6 @@ import { uploader } from "/serve/uploads.js";
 
 const title = h("nav", { "aria-label": "Bucket and prefix", className: "crumbs" });
 const { message, say, attempt } = outcomes();
-const content = h("div", { className: "stack" });
 
 const uploads = uploader({ attempt, done: () => refresh() });
 const remover = deletion({ attempt, done: () => refresh() });
@@ -27,6 +26,10 @@ function show_parts(...parts) {
 
 async function refresh() {
   const { bucket, page, prefix } = place();
+  const hash = location.hash;
+  // Each place has an element of its own: nothing of the place before can be seen or filled in while
+  // this one is loaded, and an answer that arrives after the user has gone on changes nothing.
+  const content = h("div", { className: "stack" });
   title.replaceChildren(...crumbs({ bucket, page, prefix }));
   const is_list = bucket !== "" && page === "";
   if (is_list) show_parts(uploads.element, list.element);
@@ -37,9 +40,8 @@ async function refresh() {
     else if (bucket) await show_settings(view);
     else await show_buckets(view);
   } catch (error) {
-    // Nothing of another place stays beside the message.
-    content.replaceChildren();
-    show_parts(content);
+    // Nothing of the list stays beside the message.
+    if (location.hash === hash) show_parts(h("div"));
     throw error;
   }
 }

@@ -48,9 +48,10 @@ async function fill(bucket, cells) {
 }
 
 // Shows the versions below a prefix whose keys begin with a filter there. `view` has `bucket`,
-// `prefix`, `filter`, the element `content`, `prefix_link`, and `attempt` and `say` for the outcome of actions.
+// `prefix`, `filter`, the element `content`, `is_current`, which is false once the user went on, `prefix_link`,
+// and `attempt` and `say` for the outcome of actions.
 export async function load_versions(view) {
-  const { bucket, prefix, filter, content, prefix_link, attempt, say } = view;
+  const { bucket, prefix, filter, content, is_current, prefix_link, attempt, say } = view;
   const is_locked = await has_locks(bucket);
   let rows = [];
 
@@ -89,6 +90,7 @@ export async function load_versions(view) {
     const query = new URLSearchParams({ versions: "", delimiter: "/", prefix: prefix + filter, "max-keys": PAGE,
       "encoding-type": "url", ...markers });
     const xml = await xml_of(path_of(bucket) + "?" + query);
+    if (!is_current()) return;
     const cells = [];
     const prefixes = [...xml.querySelectorAll("CommonPrefixes > Prefix")].map((one) =>
       [prefix_link(bucket, prefix, decode(one.textContent)), "", "", "", "", ""]);
