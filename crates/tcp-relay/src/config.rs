@@ -88,10 +88,9 @@ pub struct Limits {
     /// The time without traffic after which a half-closed connection, of which one side has sent
     /// EOF, is reset. `None`: unlimited. Default: 10 min.
     pub half_closed_time_max: Option<Duration>,
-    /// The time within which a PROXY header must arrive. Default: 5 s.
-    pub proxy_time_max: Duration,
-    /// The time within which a TLS handshake must be complete. Default: 10 s.
-    pub handshake_time_max: Duration,
+    /// The time within which a client must complete each of its PROXY header, its TLS handshake and,
+    /// from the first byte on, the head of an HTTP request. Default: 10 s.
+    pub head_time_max: Duration,
     /// The time after the start of draining at which the remaining connections are reset. Default:
     /// 30 s.
     pub drain_time_max: Duration,
@@ -108,8 +107,7 @@ impl Default for Limits {
             connect_time_max: Duration::from_secs(5),
             idle_time_max: Some(Duration::from_hours(1)),
             half_closed_time_max: Some(Duration::from_mins(10)),
-            proxy_time_max: Duration::from_secs(5),
-            handshake_time_max: Duration::from_secs(10),
+            head_time_max: Duration::from_secs(10),
             drain_time_max: Duration::from_secs(30),
             budget_bytes: 1 << 20,
         }
@@ -171,11 +169,7 @@ impl Config {
             (PIPE_BYTES.contains(&self.pool.pipe_bytes), "the pipe size must be 64 KiB to 1 GiB"),
             (!self.resolve_interval.is_zero(), "the resolve interval must be longer than 0"),
             (!limits.connect_time_max.is_zero(), "the connect timeout must be longer than 0"),
-            (!limits.proxy_time_max.is_zero(), "the PROXY header timeout must be longer than 0"),
-            (
-                !limits.handshake_time_max.is_zero(),
-                "the TLS handshake timeout must be longer than 0",
-            ),
+            (!limits.head_time_max.is_zero(), "the timeout of heads must be longer than 0"),
             (is_positive(limits.idle_time_max), "the idle timeout must be longer than 0"),
             (
                 is_positive(limits.half_closed_time_max),

@@ -26,12 +26,9 @@ pub struct HttpOptions {
     /// The rate of requests of one client, above which the relay responds with 429. `None` (the
     /// default): unlimited.
     pub peer_rate: Option<Rate>,
-    /// The time in which a request head must arrive after its first byte; otherwise the relay
-    /// responds with 408. Default: 10 s.
-    pub head_time_max: Duration,
     /// The time for which a client's connection may stay open without a request; then the relay
-    /// closes it. Default: 1 min.
-    pub keep_alive_time_max: Duration,
+    /// closes it. `None`: unlimited. Default: 1 min.
+    pub idle_time_max: Option<Duration>,
     /// The time in which a target must begin its final response, counted from the last byte moved;
     /// otherwise the relay responds with 504. Default: 1 min.
     pub response_time_max: Duration,
@@ -58,8 +55,7 @@ impl Default for HttpOptions {
             trust_forwarded: false,
             upgrade: true,
             peer_rate: None,
-            head_time_max: Duration::from_secs(10),
-            keep_alive_time_max: Duration::from_mins(1),
+            idle_time_max: Some(Duration::from_mins(1)),
             response_time_max: Duration::from_mins(1),
             body_time_max: Duration::from_mins(1),
             idle_connections_max: 32,
@@ -74,8 +70,7 @@ impl HttpOptions {
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         let times = [
-            self.head_time_max,
-            self.keep_alive_time_max,
+            self.idle_time_max.unwrap_or(Duration::MAX),
             self.response_time_max,
             self.body_time_max,
         ];

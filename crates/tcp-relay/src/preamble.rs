@@ -15,7 +15,7 @@ use crate::proxy::{self, Endpoints, Parsed};
 #[derive(Debug)]
 pub(crate) struct Preamble {
     stage: Stage,
-    handshake_time_max: Duration,
+    head_time_max: Duration,
 }
 
 #[derive(Debug)]
@@ -43,10 +43,10 @@ impl Preamble {
     /// addresses are read from a PROXY header, otherwise from the socket.
     pub(crate) fn new(expects_header: bool, limits: &Limits, now: Instant) -> Self {
         let stage = match expects_header {
-            true => Stage::Header { bytes: Vec::new(), deadline: now + limits.proxy_time_max },
+            true => Stage::Header { bytes: Vec::new(), deadline: now + limits.head_time_max },
             false => Stage::Socket,
         };
-        Self { stage, handshake_time_max: limits.handshake_time_max }
+        Self { stage, head_time_max: limits.head_time_max }
     }
 
     /// Reads the part of the preamble that has arrived.
@@ -83,7 +83,7 @@ impl Preamble {
                 return Ok(PreambleState::Complete { endpoints, early });
             }
             client.add_received(&early);
-            let deadline = now + self.handshake_time_max;
+            let deadline = now + self.head_time_max;
             self.stage = Stage::Handshake { endpoints, deadline };
         }
     }

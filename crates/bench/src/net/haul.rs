@@ -19,7 +19,7 @@ pub(crate) fn haul_command(at: &Start<'_>, name: &str) -> Command {
 /// Returns the command of a server of the site's files.
 pub(crate) fn files_command(at: &Start<'_>) -> Command {
     let mut command = haul_command(at, "files");
-    command.arg(at.site).args(["--threads", "1", "--requests", "1000000000"]);
+    command.arg(at.site).args(["--threads", "1"]);
     command
 }
 

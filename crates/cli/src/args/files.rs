@@ -34,7 +34,7 @@ pub(crate) struct FilesServerArgs {
     /// Without certificates, only loopback addresses (127.0.0.1, `[::1]`) and unix sockets are
     /// accepted. Every client that can connect can read all files below DIR that this process can
     /// read, also with TLS.
-    #[arg(long, alias = "public", help_heading = "Server")]
+    #[arg(long, help_heading = "Server")]
     pub(crate) plain_http: bool,
     /// Accept requests for this host name; repeatable
     ///
@@ -121,32 +121,18 @@ struct TierArgs {
     /// Read a part of a large file through the page cache after N recent requests
     ///
     /// Concerns files of at least --direct-min, of which each part of 2 MiB is counted separately.
-    /// Before the Nth request for a part, it is read with direct I/O and not cached.
+    /// Before the Nth request for a part, it is read with direct I/O and not cached. Files that are
+    /// longer than an eighth of the memory always are.
     #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     promote_after: u32,
-    /// Largest file to which --promote-after applies [default: an eighth of the memory]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, hide_short_help = true)]
-    promote_max: Option<u64>,
     /// Number of threads that read from disk
     #[arg(long, value_name = "N", default_value_t = 4, hide_short_help = true)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     disk_threads: usize,
-    /// Maximum number of lookups and small reads that wait for --disk-threads
-    ///
-    /// A request that would exceed the limit is answered with 503.
-    #[arg(long, value_name = "N", default_value_t = 4096, hide_short_help = true)]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    disk_queue: usize,
     /// Method of sending files that are read with direct I/O
     #[arg(long, value_name = "METHOD", default_value = "copy", hide_short_help = true)]
     cold: ColdArg,
-    /// Maximum number of buffers for direct I/O per serving thread
-    ///
-    /// A download from disk uses one or two. A buffer has 2 MiB; with --cold splice, it is a pipe
-    /// of 1 MiB.
-    #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true)]
-    buffers: usize,
 }
 
 /// Method of sending uncached files.
@@ -184,21 +170,17 @@ struct LimitArgs {
     /// A client is an IPv4 address or an IPv6 /64 prefix. A reverse proxy counts as one client.
     /// Beyond the limit, a new connection replaces the oldest one of the client that waits for a
     /// request, or is answered with 503.
-    #[arg(long, alias = "peer-connections", value_name = "N")]
+    #[arg(long, value_name = "N")]
     connections_per_client: Option<usize>,
     /// Maximum rate of requests of one client, such as 100/s or 30/min [default: unlimited]
     ///
     /// A request above the rate is answered with 429.
-    #[arg(long, alias = "peer-rate", value_name = "RATE")]
+    #[arg(long, value_name = "RATE")]
     rate_per_client: Option<Rate>,
     /// Number of requests a client may send at once after a pause [default: those of a second]
-    #[arg(long, alias = "peer-burst", value_name = "N", requires = "rate_per_client")]
+    #[arg(long, value_name = "N", requires = "rate_per_client")]
     #[arg(hide_short_help = true, value_parser = parse_positive::<NonZero<u32>>)]
     burst_per_client: Option<NonZero<u32>>,
-    /// Number of requests after which a connection is closed
-    #[arg(long, value_name = "N", default_value_t = 100_000, hide_short_help = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    requests: u32,
     /// Maximum time to receive a request head (request line and headers)
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
@@ -207,11 +189,7 @@ struct LimitArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     #[arg(hide_short_help = true)]
     idle_time: Duration,
-    /// Interval at which a client's receive rate is compared with --send-rate-min
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time)]
-    #[arg(hide_short_help = true)]
-    send_time: Duration,
-    /// Minimum bytes per second a client must receive, or its connection is closed
+    /// Minimum bytes per second a client must receive, measured over 30 s, or its connection is closed
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = parse_bytes)]
     #[arg(hide_short_help = true)]
     send_rate_min: u64,
@@ -292,11 +270,9 @@ impl FilesServerArgs {
                 valid: tiers.valid,
                 direct_bytes_min: tiers.direct_min,
                 promote_asked: tiers.promote_after,
-                promote_bytes_max: tiers.promote_max,
                 disk_threads: tiers.disk_threads,
-                disk_queue_max: tiers.disk_queue,
                 cold: tiers.cold.into(),
-                buffers_max: tiers.buffers,
+                ..default.tiers
             },
             limits: Limits {
                 connections: limits.connections,
@@ -304,12 +280,11 @@ impl FilesServerArgs {
                 peer_rate: limits
                     .rate_per_client
                     .map(|rate| with_burst(rate, limits.burst_per_client)),
-                requests: limits.requests,
                 head_time: limits.head_time,
                 idle_time: limits.idle_time,
-                send_time: limits.send_time,
                 send_rate_min: limits.send_rate_min,
                 drain_time: self.drain_time,
+                ..default.limits
             },
             slow_request_time: Some(self.slow_request).filter(|time| !time.is_zero()),
             ..default

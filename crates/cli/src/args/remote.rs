@@ -83,14 +83,15 @@ pub(crate) struct ReplicationArgs {
     /// has taken its copy over.
     #[arg(long, help_heading = "Replication", requires = "remote")]
     pub(crate) standby: bool,
-    /// Interval at which a standby looks for changes of the copy, with one request each
-    #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "standby")]
-    #[arg(default_value = "500ms", value_parser = parse_time)]
-    pub(crate) poll_every: Duration,
+    /// Interval at which a standby or a read-only server looks for changes of the copy, with one
+    /// request each [default: 500ms; 5s with --read-only]
+    #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "remote")]
+    #[arg(value_parser = parse_time)]
+    poll_every: Option<Duration>,
     /// Time after which objects are deleted that the newest state of the copy does not need
     ///
     /// Servers with --read-only must notice a newer state within TIME: it must be longer than their
-    /// --refresh.
+    /// --poll-every.
     #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "remote")]
     #[arg(default_value = "1min", value_parser = parse_time, hide_short_help = true)]
     pub(crate) delete_after: Duration,
@@ -99,18 +100,23 @@ pub(crate) struct ReplicationArgs {
     /// Any number of machines can serve the same copy. The directory --data must be empty, or that
     /// of an earlier read-only server: it gets the index, the newest volumes, and a cache of
     /// --local-space (1GiB by default) for the blocks that are read. PUT, POST and DELETE are refused
-    /// with AccessDenied. Reads see the store as it was up to --ship-every and --refresh ago.
+    /// with AccessDenied. Reads see the store as it was up to --ship-every and --poll-every ago.
     #[arg(long, help_heading = "Replication", requires = "remote")]
     #[arg(conflicts_with_all = [
         "ack", "ship_every", "ack_time", "keep", "keep_every", "lease", "standby", "delete_after",
     ])]
     pub(crate) read_only: bool,
-    /// Interval at which a read-only server looks for a newer state, with one request each
-    #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "read_only")]
-    #[arg(default_value = "5s", value_parser = parse_time)]
-    pub(crate) refresh: Duration,
     #[command(flatten)]
     pub(crate) options: RemoteArgs,
+}
+
+impl ReplicationArgs {
+    /// Returns the interval at which a standby or a read-only server looks for changes of the copy.
+    pub(crate) fn poll_interval(&self) -> Duration {
+        let default =
+            if self.read_only { Duration::from_secs(5) } else { Duration::from_millis(500) };
+        self.poll_every.unwrap_or(default)
+    }
 }
 
 /// The least space of the local part of a store: several volumes of a small store.

@@ -102,12 +102,14 @@ pub(crate) struct ServeArgs {
     /// GETs and HEADs are answered from it. Objects of more than 256 KiB are locked in the page cache
     /// (mlock) and sent from there without a copy; without the capability CAP_IPC_LOCK, the limit of
     /// locked memory (ulimit -l) must allow it, or they are copied. 0 disables the cache.
+    #[arg(hide = true)]
     #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
     cache: Option<u64>,
     /// Memory for bodies of requests and responses [default: a quarter of --memory, up to 256MiB]
     ///
     /// Requests wait for memory, for at most a minute. One client gets half of it at most. Needed
     /// for bodies as they are received, and for listings and objects as they are sent.
+    #[arg(hide = true)]
     #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
     body_memory: Option<u64>,
     /// Memory for big objects that are requested often [default: a quarter of --memory]
@@ -117,6 +119,7 @@ pub(crate) struct ServeArgs {
     /// copies. An object that was not requested for 10 seconds makes room for another one. Without
     /// the capability CAP_IPC_LOCK, the limit of locked memory (ulimit -l) must allow it. 0
     /// disables it: big objects are then always read with direct I/O.
+    #[arg(hide = true)]
     #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
     pinned_memory: Option<u64>,
     /// Time to finish requests in flight after a signal to stop

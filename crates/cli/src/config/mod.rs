@@ -4,6 +4,7 @@
 //! They are therefore parsed and checked like options of the command line.
 
 mod entries;
+mod old_names;
 mod print;
 mod words;
 
@@ -14,7 +15,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches};
 
 use crate::args::ConfigArgs;
-use crate::report::{Exit, Failure, OrFail, Result};
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use entries::Problem;
 
 /// The commands that read a file.
@@ -34,7 +35,8 @@ pub(crate) enum Parsed {
 }
 
 /// Parses a command line, and the file of its option `--config`.
-pub(crate) fn parse(command: &mut Command, arguments: Vec<OsString>) -> Result<Parsed> {
+pub(crate) fn parse(command: &mut Command, mut arguments: Vec<OsString>) -> Result<Parsed> {
+    old_names::replace(&mut arguments).iter().for_each(|note| print_message(note));
     let arguments = with_file(command, arguments)?;
     let matches = match command.try_get_matches_from_mut(arguments) {
         Ok(matches) => matches,
@@ -90,7 +92,11 @@ fn added(
     text: &str,
 ) -> std::result::Result<Vec<String>, Problem> {
     let mut all = Vec::new();
-    for entry in entries::parse(text)? {
+    for mut entry in entries::parse(text)? {
+        if let Some(new) = old_names::new_name(server.get_name(), &entry.name) {
+            print_message(&old_names::note(&entry.name, new));
+            new.clone_into(&mut entry.name);
+        }
         let option = words::option(server, &entry)?;
         let words = words::words(server, option, &entry)?;
         let source = given.value_source(option.get_id().as_str());

@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::Value;
 
-use super::words::{name, options};
+use super::words::{self, name};
 
 /// The maximum width of a line of a description.
 const WIDTH: usize = 100;
@@ -23,18 +23,29 @@ pub(super) fn text(server: &Command, matches: &ArgMatches) -> String {
         server.get_name(),
     );
     let mut headings: Vec<Option<&str>> = Vec::new();
-    for option in options(server) {
+    let options = options(server, matches);
+    for option in &options {
         if !headings.contains(&option.get_help_heading()) {
             headings.push(option.get_help_heading());
         }
     }
     for heading in headings {
         write!(text, "\n## {}\n", heading.unwrap_or("Arguments")).ok();
-        for option in options(server).filter(|option| option.get_help_heading() == heading) {
+        for option in options.iter().filter(|option| option.get_help_heading() == heading) {
             write!(text, "\n{}{}\n", description(option), line(option, matches)).ok();
         }
     }
     text
+}
+
+/// Returns the options that are printed: those that the help has, and those that are given.
+fn options<'a>(server: &'a Command, matches: &ArgMatches) -> Vec<&'a Arg> {
+    let is_printed = |option: &&Arg| !option.is_hide_set() || is_given(option, matches);
+    words::options(server).filter(is_printed).collect()
+}
+
+fn is_given(option: &Arg, matches: &ArgMatches) -> bool {
+    matches.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine)
 }
 
 /// Returns the description of an option as comments.
@@ -71,7 +82,7 @@ fn comment(paragraph: &str) -> String {
 fn line(option: &Arg, matches: &ArgMatches) -> String {
     let id = option.get_id().as_str();
     let name = name(option);
-    let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
+    let is_given = is_given(option, matches);
     let values: Vec<String> = if is_given {
         matches.get_raw(id).into_iter().flatten().map(toml).collect()
     } else {

@@ -10,9 +10,7 @@ const EXCLUDED: [&str; 5] = ["config", "help", "print_config", "verbose", "versi
 
 /// Returns the options that a file may contain.
 pub(super) fn options(server: &Command) -> impl Iterator<Item = &Arg> {
-    server
-        .get_arguments()
-        .filter(|option| !EXCLUDED.contains(&option.get_id().as_str()) && !option.is_hide_set())
+    server.get_arguments().filter(|option| !EXCLUDED.contains(&option.get_id().as_str()))
 }
 
 /// Returns the name of an option in a file: `dir` for the argument `DIR`.

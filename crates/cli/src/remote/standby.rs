@@ -39,7 +39,7 @@ pub(crate) fn run(
     let cannot = || format!("cannot follow the copy in {}", dir.display());
     let disk = OsDisk::open_or_create(dir).or_fail(cannot)?;
     let disk: Arc<dyn Disk> = Arc::new(disk);
-    let opened = Standby::open(&copy.remote, &disk, args.replication.poll_every);
+    let opened = Standby::open(&copy.remote, &disk, args.replication.poll_interval());
     let not_started = |failure: Failure| failure.exit(Exit::NotStarted);
     let Some(standby) = opened.or_fail(cannot).map_err(not_started)? else {
         return Ok(End::IsStore);

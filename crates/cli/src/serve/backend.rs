@@ -39,7 +39,7 @@ impl Backend {
         let dir = &args.open.data;
         if let Some(copy) = copy.as_ref().filter(|_| args.replication.read_only) {
             let options = read_only_options(&args.open, &holder);
-            let refresh = args.replication.refresh;
+            let refresh = args.replication.poll_interval();
             let opened = ReadOnlyStore::open(copy, dir, options, refresh, predecessor);
             return opened.map(Self::Copy);
         }

@@ -105,20 +105,20 @@ impl RequestWait {
     ) -> Result<HeadState, SessionEnd> {
         let now = cx.reactor.now();
         if has_no_request(peers) {
-            let deadline = self.since + cx.options.keep_alive_time_max;
-            let deadline = self.drain_until.map_or(deadline, |end| end.min(deadline));
+            let idle_until = cx.options.idle_time_max.map(|time| self.since + time);
+            let deadline = idle_until.into_iter().chain(self.drain_until).min();
             let hold_until = self.since + UPSTREAM_HOLD_TIME;
-            if now >= deadline {
+            if deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(SessionEnd::clean(EndReason::Idle));
             }
             if now >= hold_until {
                 peers.release_upstream(cx);
             }
             let holds_shared = peers.upstream.as_ref().is_some_and(|upstream| !upstream.is_private);
-            let next = if holds_shared { hold_until.min(deadline) } else { deadline };
-            return Ok(HeadState::Waiting(Next::Wait(Some(next))));
+            let next = deadline.into_iter().chain(holds_shared.then_some(hold_until)).min();
+            return Ok(HeadState::Waiting(Next::Wait(next)));
         }
-        let deadline = *self.begun.get_or_insert(now) + cx.options.head_time_max;
+        let deadline = *self.begun.get_or_insert(now) + cx.shared.limits.head_time_max;
         if now < deadline {
             return Ok(HeadState::Waiting(Next::Wait(Some(deadline))));
         }

@@ -29,8 +29,8 @@ fn connect_from(last: u8, to: SocketAddr) -> TcpStream {
 fn clients_with_half_heads_delay_no_other_client() {
     let (address, _) = responding_target(|_| ok("here"));
     // If the half heads did not give way, no time limit would make room for others.
-    let options = HttpOptions { head_time_max: Duration::from_hours(1), ..HttpOptions::default() };
-    let relay = http_with([address], options, |config| {
+    let relay = http_with([address], HttpOptions::default(), |config| {
+        config.limits.head_time_max = Duration::from_hours(1);
         config.limits.connections_max = 200;
         config.threads = 2;
     });

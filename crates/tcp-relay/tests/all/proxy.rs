@@ -87,7 +87,7 @@ fn split_header_is_parsed_and_forwarded_in_either_version() {
 fn invalid_header_resets_the_client_before_connecting() {
     let (target, address) = listener();
     target.set_nonblocking(true).unwrap();
-    let limits = Limits { proxy_time_max: Duration::from_millis(1), ..Limits::default() };
+    let limits = Limits { head_time_max: Duration::from_millis(1), ..Limits::default() };
     let proxy_in = Some(Trusted::All);
     let relay = Relay::start(Config { proxy_in, limits, ..config([address]) });
     let cases: [&[u8]; 5] = [

@@ -119,7 +119,7 @@ fn failed_handshake_reaches_no_target() {
     let mut slow = relay.connect();
     slow.write_all(&[0x16, 3, 1]).unwrap();
     relay.until(|stats| stats.accepted == 2);
-    clock.advance(Limits::default().handshake_time_max);
+    clock.advance(Limits::default().head_time_max);
     assert_eq!(slow.read(&mut [0; 1]).unwrap(), 0);
     relay.until(|stats| stats.ended[EndReason::BadTls as usize] == 2);
     assert_eq!(target.accept().unwrap_err().kind(), ErrorKind::WouldBlock);

@@ -42,27 +42,13 @@ pub(crate) struct HttpArgs {
     ///
     /// A client is an IPv4 address or an IPv6 /64 prefix. A request above the rate is answered with
     /// 429.
-    #[arg(
-        long,
-        alias = "peer-rate",
-        value_name = "RATE",
-        help_heading = "HTTP",
-        requires = "http"
-    )]
+    #[arg(long, value_name = "RATE", help_heading = "HTTP", requires = "http")]
     pub(crate) rate_per_client: Option<Rate>,
     /// Number of requests a client may send at once after a pause [default: those of a second]
-    #[arg(long, alias = "peer-burst", value_name = "N", help_heading = "HTTP")]
+    #[arg(long, value_name = "N", help_heading = "HTTP")]
     #[arg(requires = "rate_per_client", hide_short_help = true)]
     #[arg(value_parser = parse_positive::<NonZero<u32>>)]
     pub(crate) burst_per_client: Option<NonZero<u32>>,
-    /// Maximum time to receive a request head (request line and headers)
-    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "HTTP")]
-    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time_from("1ms"))]
-    pub(crate) head_time: Duration,
-    /// Idle time between requests after which a client connection is closed
-    #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
-    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time_from("1ms"))]
-    pub(crate) keep_alive_time: Duration,
     /// Maximum number of idle upstream connections per thread and target; 0 disables reuse
     ///
     /// Only idempotent requests are sent over reused connections. A client keeps its upstream
@@ -88,7 +74,10 @@ pub(crate) struct HttpArgs {
 
 impl HttpArgs {
     /// Returns the options of the relay, or `None` without `--http`.
-    pub(crate) fn options(&self) -> Option<HttpOptions> {
+    ///
+    /// `idle_time` is that of `--idle-time`, if it is given.
+    pub(crate) fn options(&self, idle_time: Option<Option<Duration>>) -> Option<HttpOptions> {
+        let defaults = HttpOptions::default();
         let head_bytes_max = usize::try_from(self.max_head).unwrap_or(usize::MAX);
         self.http.then(|| HttpOptions {
             head_limits: HeadLimits { head_bytes_max, ..HeadLimits::default() },
@@ -97,13 +86,12 @@ impl HttpArgs {
             trust_forwarded: self.trust_forwarded,
             peer_rate: self.rate_per_client.map(|rate| with_burst(rate, self.burst_per_client)),
             upgrade: !self.no_websockets,
-            head_time_max: self.head_time,
-            keep_alive_time_max: self.keep_alive_time,
+            idle_time_max: idle_time.unwrap_or(defaults.idle_time_max),
             response_time_max: self.response_time,
             body_time_max: self.body_time,
             slow_request_time: Some(self.slow_request).filter(|time| !time.is_zero()),
             idle_connections_max: self.spare_connections,
-            ..HttpOptions::default()
+            ..defaults
         })
     }
 }

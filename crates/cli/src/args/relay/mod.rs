@@ -8,11 +8,10 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use haul_tcp_relay::proxy::{Network, Trusted, Version};
 use haul_tcp_relay::{
-    Address, Balance, CheckOptions, Config, HostAddress, Limits, PoolOptions, TcpOptions,
-    TransferMode,
+    Address, Balance, CheckOptions, Config, HostAddress, Limits, TcpOptions, TransferMode,
 };
 
-use crate::args::values::{parse_bytes_between, parse_bytes_from, parse_time_from};
+use crate::args::values::{parse_bytes_between, parse_time_from};
 use crate::args::{AccessLogArgs, ConfigArgs, TlsArgs};
 use crate::units::parse_time;
 use http::HttpArgs;
@@ -91,11 +90,6 @@ pub(crate) struct RelayArgs {
     /// does. Without --http, the relay forwards any bytes, which may be encrypted, on any address.
     #[arg(long, help_heading = "Relay")]
     pub(crate) plain_http: bool,
-    /// Maximum time of a TLS handshake
-    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "TLS")]
-    #[arg(hide_short_help = true, value_parser = parse_time_from("1ms"))]
-    pub(crate) tls_time: Duration,
-
     #[command(flatten)]
     pub(crate) http: HttpArgs,
     #[command(flatten)]
@@ -112,10 +106,6 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', requires = "proxy_in")]
     #[arg(help_heading = "PROXY protocol")]
     pub(crate) proxy_from: Vec<Network>,
-    /// Maximum time to receive the PROXY header of a connection
-    #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "PROXY protocol")]
-    #[arg(hide_short_help = true, value_parser = parse_time_from("1ms"))]
-    pub(crate) proxy_time: Duration,
     /// Send a PROXY header of this version to targets
     #[arg(long, value_name = "VERSION", help_heading = "PROXY protocol")]
     pub(crate) proxy_out: Option<VersionArg>,
@@ -125,7 +115,7 @@ pub(crate) struct RelayArgs {
     /// Beyond the limit, a new connection replaces the oldest one that waits for a request (with
     /// --http) or for a PROXY header, of the client with the most connections, or waits until one is
     /// closed.
-    #[arg(long, alias = "max-connections", value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
     #[arg(help_heading = "Limits", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) connections: usize,
     /// Maximum number of connections of one client; 0 means no limit [default: half of
@@ -135,16 +125,22 @@ pub(crate) struct RelayArgs {
     /// replaces the oldest one of the client that waits for a request (with --http) or for a PROXY
     /// header, or is refused. With --proxy-in, the default is no limit, because a proxy opens the
     /// connections of many clients.
-    #[arg(long, alias = "peer-connections", value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
     pub(crate) connections_per_client: Option<usize>,
     /// Time to connect to a target before the next one is tried
     #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "Limits")]
     #[arg(value_parser = parse_time_from("1ms"))]
     pub(crate) connect_time: Duration,
-    /// Idle time after which a connection is closed, or "never"
-    #[arg(long, value_name = "TIME", default_value = "1h", help_heading = "Limits")]
-    #[arg(value_parser = parse_time_limit)]
-    pub(crate) idle_time: TimeLimit,
+    /// Maximum time to receive a PROXY header, a TLS handshake or a request head
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Limits")]
+    #[arg(hide_short_help = true, value_parser = parse_time_from("1ms"))]
+    pub(crate) head_time: Duration,
+    /// Idle time after which a connection is closed, or "never" [default: 1h; 1min between requests]
+    ///
+    /// With --http, the time between two requests of a client. A WebSocket may be idle for an hour,
+    /// or for TIME if that is longer.
+    #[arg(long, value_name = "TIME", help_heading = "Limits", value_parser = parse_time_limit)]
+    pub(crate) idle_time: Option<TimeLimit>,
     /// Idle time after which a half-closed connection is closed, or "never"
     #[arg(long, value_name = "TIME", default_value = "10min", help_heading = "Limits")]
     #[arg(value_parser = parse_time_limit)]
@@ -176,14 +172,6 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Forwarding")]
     #[arg(hide_short_help = true, value_parser = parse_bytes_between("64KiB", "1GiB"))]
     pub(crate) pipe_size: u64,
-    /// Maximum number of pipes per thread; without a pipe, bytes are copied
-    #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Forwarding")]
-    #[arg(hide_short_help = true)]
-    pub(crate) pipes: usize,
-    /// Bytes forwarded in one direction of a connection before other connections are served
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Forwarding")]
-    #[arg(hide_short_help = true, value_parser = parse_bytes_from("1B"))]
-    pub(crate) share: u64,
     #[command(flatten)]
     config: ConfigArgs,
 }
@@ -252,27 +240,33 @@ impl RelayArgs {
             MoveArg::Copy => TransferMode::Copy,
             MoveArg::Splice => TransferMode::Splice,
         };
-        let bytes = |size| usize::try_from(size).unwrap_or(usize::MAX);
-        config.pool = PoolOptions { pipe_bytes: bytes(self.pipe_size), pipes_max: self.pipes };
+        config.pool.pipe_bytes = usize::try_from(self.pipe_size).unwrap_or(usize::MAX);
         config.tcp =
             TcpOptions { keepalive: self.keepalive.0, user_timeout: self.unacknowledged_time };
         config.is_plain_http_allowed = self.plain_http;
-        config.http = self.http.options();
-        config.limits = self.limits(bytes(self.share));
+        config.http = self.http.options(self.idle_time.map(|limit| limit.0));
+        config.limits = self.limits(&config.limits);
         config
     }
 
-    fn limits(&self, budget_bytes: usize) -> Limits {
+    fn limits(&self, defaults: &Limits) -> Limits {
+        let idle_time = match self.idle_time {
+            None => defaults.idle_time_max,
+            // `None`, which is no limit, would be the least of options.
+            Some(TimeLimit(given)) if self.http.http => {
+                given.zip(defaults.idle_time_max).map(|(given, usual)| given.max(usual))
+            }
+            Some(TimeLimit(given)) => given,
+        };
         Limits {
             connections_max: self.connections,
             peer_connections_max: self.connections_per_client,
             connect_time_max: self.connect_time,
-            idle_time_max: self.idle_time.0,
+            idle_time_max: idle_time,
             half_closed_time_max: self.half_closed_time.0,
-            proxy_time_max: self.proxy_time,
-            handshake_time_max: self.tls_time,
+            head_time_max: self.head_time,
             drain_time_max: self.drain_time,
-            budget_bytes,
+            ..*defaults
         }
     }
 }
@@ -318,7 +312,7 @@ mod tests {
             "--proxy-out=v2",
             "--idle-time=never",
             "--move=copy",
-            "--pipes=3",
+            "--pipe-size=64KiB",
             "--threads=1",
         ];
         let config = parsed(&arguments).unwrap().config();
@@ -327,7 +321,25 @@ mod tests {
         assert_eq!(config.checks.interval, Some(Duration::from_secs(2)));
         assert!(matches!(&config.proxy_in, Some(Trusted::Only(two)) if two.len() == 2));
         assert_eq!((config.proxy_out, config.limits.idle_time_max), (Some(Version::V2), None));
-        assert_eq!((config.pool.pipes_max, config.threads), (3, 1));
+        assert_eq!((config.pool.pipe_bytes, config.threads), (64 << 10, 1));
+    }
+
+    #[test]
+    fn idle_time_is_one_limit_for_connections_and_for_requests() {
+        let hours = |hours| Some(Duration::from_hours(hours));
+        let minutes = |minutes| Some(Duration::from_mins(minutes));
+        for (arguments, connection, request) in [
+            (&[][..], hours(1), None),
+            (&["--idle-time=2min"], minutes(2), None),
+            (&["--http"], hours(1), Some(minutes(1))),
+            (&["--http", "--idle-time=2min"], hours(1), Some(minutes(2))),
+            (&["--http", "--idle-time=2h"], hours(2), Some(hours(2))),
+            (&["--http", "--idle-time=never"], None, Some(None)),
+        ] {
+            let config = parsed(arguments).unwrap().config();
+            assert_eq!(config.limits.idle_time_max, connection, "{arguments:?}");
+            assert_eq!(config.http.map(|http| http.idle_time_max), request, "{arguments:?}");
+        }
     }
 
     #[test]

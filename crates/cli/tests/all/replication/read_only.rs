@@ -13,7 +13,7 @@ use super::{RemoteStore, admin, get, stop};
 use crate::helper::{Serving, TestDir, noise};
 
 const WRITER: [&str; 2] = ["--ship-every", "50ms"];
-const READER: [&str; 3] = ["--read-only", "--refresh", "100ms"];
+const READER: [&str; 3] = ["--read-only", "--poll-every", "100ms"];
 
 fn put(server: &Serving, path: &str, content: &[u8]) {
     assert_eq!(server.request("PUT", path, content).0, 200, "{path}");

@@ -12,8 +12,7 @@ const LONG: Duration = Duration::from_hours(1);
 /// Options with timeouts so long that no test reaches them.
 fn long_timeouts() -> HttpOptions {
     HttpOptions {
-        head_time_max: LONG,
-        keep_alive_time_max: LONG,
+        idle_time_max: Some(LONG),
         response_time_max: LONG,
         body_time_max: LONG,
         ..HttpOptions::default()
@@ -26,7 +25,10 @@ fn unresponsive_target_relay(options: HttpOptions) -> Http {
 
 #[test]
 fn slow_request_head_is_408() {
-    let relay = unresponsive_target_relay(HttpOptions { head_time_max: SHORT, ..long_timeouts() });
+    let unresponsive = target(|_, mut peer| drop(peer.rest()));
+    let relay = http_with([unresponsive], long_timeouts(), |config| {
+        config.limits.head_time_max = SHORT;
+    });
     let mut client = client(&relay);
     let response = client.exchange("GET / HTTP/1.1\r\nHost: a\r\n");
     assert_eq!((response.status, response.all("connection")), (408, vec!["close"]));
@@ -38,8 +40,9 @@ fn slow_request_head_is_408() {
 #[test]
 fn empty_line_between_requests_is_ignored() {
     let (address, _) = responding_target(|_| ok("here"));
-    let relay =
-        http_with([address], HttpOptions { head_time_max: SHORT, ..long_timeouts() }, |_| {});
+    let relay = http_with([address], long_timeouts(), |config| {
+        config.limits.head_time_max = SHORT;
+    });
     let mut client = client(&relay);
     let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     for _ in 0..2 {
@@ -72,7 +75,7 @@ fn idle_client_is_closed_without_a_response() {
     let (mut silent, mut client) = (client(&relay), client(&relay));
     assert_eq!(client.exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n").body, b"first");
     relay.until(|stats| stats.accepted == 2);
-    clock.advance(HttpOptions::default().keep_alive_time_max);
+    clock.advance(HttpOptions::default().idle_time_max.unwrap());
     for client in [&mut silent, &mut client] {
         assert_eq!(client.rest().unwrap(), b"");
     }
