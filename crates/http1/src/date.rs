@@ -12,6 +12,10 @@ use time::{Time, UtcDateTime};
 const IMF_FIXDATE: &[BorrowedFormatItem<'_>] = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
 );
+/// The preferred format with a day of one digit, as old clients write it, 28 or 29 bytes.
+const SHORT_DAY: &[BorrowedFormatItem<'_>] = format_description!(
+    "[weekday repr:short], [day padding:none] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+);
 /// The obsolete format `Sunday, 06-Nov-94 08:49:37 GMT`, 30 to 33 bytes.
 const RFC_850: &[BorrowedFormatItem<'_>] = format_description!(
     "[weekday], [day]-[month repr:short]-[year repr:last_two] [hour]:[minute]:[second] GMT"
@@ -19,6 +23,10 @@ const RFC_850: &[BorrowedFormatItem<'_>] = format_description!(
 /// The obsolete format `Sun Nov  6 08:49:37 1994`, 24 bytes.
 const ASCTIME: &[BorrowedFormatItem<'_>] = format_description!(
     "[weekday repr:short] [month repr:short] [day padding:space] [hour]:[minute]:[second] [year]"
+);
+/// The same with one blank before a day of one digit, 23 bytes.
+const ASCTIME_SHORT_DAY: &[BorrowedFormatItem<'_>] = format_description!(
+    "[weekday repr:short] [month repr:short] [day padding:none] [hour]:[minute]:[second] [year]"
 );
 
 /// A date in IMF-fixdate format: `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -51,11 +59,14 @@ impl fmt::Debug for Date {
     }
 }
 
-/// Parses a date in any of the three HTTP formats; returns `None` if it is invalid or before 1970.
+/// Parses a date in any of the three HTTP formats, in which the day may have one digit; returns
+/// `None` if it is invalid.
 pub fn parse_date(date: &[u8]) -> Option<SystemTime> {
     let date = date.trim_ascii();
     let format = match date.len() {
+        23 => ASCTIME_SHORT_DAY,
         24 => ASCTIME,
+        28 => SHORT_DAY,
         29 => IMF_FIXDATE,
         _ => RFC_850,
     };
@@ -67,7 +78,7 @@ pub fn parse_date(date: &[u8]) -> Option<SystemTime> {
         parsed.set_year(i32::from(year) + if year < 70 { 2000 } else { 1900 })?;
     }
     let day = time::Date::try_from(parsed).ok()?;
-    let is_valid = parsed.weekday() == Some(day.weekday()) && day.year() >= 1970;
+    let is_valid = parsed.weekday() == Some(day.weekday());
     let time = Time::try_from(parsed).ok()?;
     is_valid.then(|| UtcDateTime::new(day, time).into())
 }
@@ -92,6 +103,8 @@ mod tests {
             "Sun, 06 Nov 1994 08:49:37 GMT",
             "Sunday, 06-Nov-94 08:49:37 GMT",
             "Sun Nov  6 08:49:37 1994",
+            "Sun, 6 Nov 1994 08:49:37 GMT",
+            "Sun Nov 6 08:49:37 1994",
         ] {
             let at = UNIX_EPOCH + Duration::from_secs(784_111_777);
             assert_eq!(parse_date(date.as_bytes()), Some(at), "{date}");
@@ -104,6 +117,9 @@ mod tests {
         );
         assert_eq!(parse_date(b"Thu, 01 Jan 1970 00:00:00 GMT"), Some(UNIX_EPOCH));
         assert!(parse_date(b"Fri, 31 Dec 9999 23:59:59 GMT").is_some());
+        let day = Duration::from_hours(24);
+        assert_eq!(parse_date(b"Wed, 31 Dec 1969 00:00:00 GMT"), UNIX_EPOCH.checked_sub(day));
+        assert!(parse_date(b"Mon, 01 Jan 1900 00:00:00 GMT").is_some());
     }
 
     #[test]
@@ -117,16 +133,14 @@ mod tests {
             "sun, 06 Nov 1994 08:49:37 GMT",
             "Sun, 06 nov 1994 08:49:37 GMT",
             "Sun, 06 Nov 1994 08:49:37 gmt",
-            "Sun, 6 Nov 1994 08:49:37 GMT",
             "Sun,  6 Nov 1994 08:49:37 GMT",
             "Sun, 06 Nov +994 08:49:37 GMT",
             "Sun, 06 Nov 1994 08:49:60 GMT",
             "Sun, 06 Nov 1994 24:00:00 GMT",
             "Fri, 30 Feb 2024 00:00:00 GMT",
-            "Wed, 31 Dec 1969 23:59:59 GMT",
+            "Sun, 6 Nov 199 08:49:37 GMT",
             "Sun, 06-Nov-94 08:49:37 GMT",
             "Sunday, 06-Nov-1994 08:49:37 GMT",
-            "Sun Nov 6 08:49:37 1994",
             "Sun Nov  6 08:49:37 1994 GMT",
         ] {
             assert_eq!(parse_date(date.as_bytes()), None, "{date}");

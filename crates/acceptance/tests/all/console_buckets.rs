@@ -34,6 +34,28 @@ fn get(server: &Server, path: &str) -> (u16, String) {
 
 const FORM: &str = "document.querySelector('#view-objects form')";
 
+/// The reason why a bucket cannot have the name that is filled in.
+const FAULT: &str = "document.getElementById('bucket-name-fault').textContent";
+
+/// Fills in names that S3 does not permit.
+fn wrong_names_have_their_reasons(browser: &mut Browser) {
+    for (name, reason) in [
+        ("Abc", "upper-case"),
+        ("a_b", "not \"_\""),
+        ("-abc", "begins and ends"),
+        ("a..b", "A dot"),
+        ("10.0.0.1", "IP address"),
+        ("xn--abc", "xn--"),
+    ] {
+        browser.fill("document.getElementById('bucket-name')", name);
+        let shown = browser.evaluate(FAULT);
+        assert!(shown.as_str().unwrap().contains(reason), "{name}: {shown}");
+    }
+    browser.fill("document.getElementById('bucket-name')", "ab");
+    browser.click(&button(FORM, "Create"));
+    assert_eq!(browser.evaluate(FAULT), "A name has 3 to 63 characters.");
+}
+
 #[test]
 fn console_creates_and_deletes_buckets_with_the_keyboard() {
     if !is_installed("chromium") {
@@ -48,23 +70,7 @@ fn console_creates_and_deletes_buckets_with_the_keyboard() {
     assert!(steps.as_str().unwrap().contains(&address), "{steps}");
     browser.picture("buckets-empty.png");
 
-    // Each name that S3 does not permit has its reason.
-    let fault = "document.getElementById('bucket-name-fault').textContent";
-    for (name, reason) in [
-        ("Abc", "upper-case"),
-        ("a_b", "not \"_\""),
-        ("-abc", "begins and ends"),
-        ("a..b", "A dot"),
-        ("10.0.0.1", "IP address"),
-        ("xn--abc", "xn--"),
-    ] {
-        browser.fill("document.getElementById('bucket-name')", name);
-        let shown = browser.evaluate(fault);
-        assert!(shown.as_str().unwrap().contains(reason), "{name}: {shown}");
-    }
-    browser.fill("document.getElementById('bucket-name')", "ab");
-    browser.click(&button(FORM, "Create"));
-    assert_eq!(browser.evaluate(fault), "A name has 3 to 63 characters.");
+    wrong_names_have_their_reasons(&mut browser);
     browser.fill("document.getElementById('bucket-name')", "");
     browser.evaluate("document.getElementById('bucket-name').focus()");
     browser.type_text("photos");
@@ -101,7 +107,7 @@ fn console_creates_and_deletes_buckets_with_the_keyboard() {
     };
     browser.wait_for(&row("archive"));
     browser.fill("document.getElementById('bucket-name')", "photos");
-    assert_eq!(browser.evaluate(fault), "You have a bucket with this name.");
+    assert_eq!(browser.evaluate(FAULT), "You have a bucket with this name.");
     for scheme in ["light", "dark"] {
         browser.prefer(scheme);
         browser.picture(&format!("buckets-{scheme}.png"));

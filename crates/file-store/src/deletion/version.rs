@@ -13,6 +13,7 @@ use crate::index::quotas::Reserved;
 use crate::index::version_names::{VersionName, versions_bucket};
 use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
+use crate::keys::check_key;
 use crate::needles::apply::{AppendedRecord, Pending};
 use crate::needles::stored::{append_stored, read_stored};
 use crate::object::{Attributes, Deleted, VersionId, Versioning};
@@ -54,6 +55,8 @@ fn append_marker(
     records: &mut Vec<AppendedRecord>,
 ) -> Result<Deleted> {
     let key = deletion.key;
+    // No object can have another key, and listings do not show its marker.
+    check_key(key)?;
     let current = inner.find(bucket, key)?;
     let existed = current.is_some();
     if let Some(entry) = &current {

@@ -1,6 +1,6 @@
 //! The lifecycle operations.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
 use crate::expiration::config::{lifecycle_rules, try_set_lifecycle};
@@ -10,7 +10,7 @@ use crate::expiration::sweep::Pace;
 use crate::expiration::sweep::sweep;
 use crate::lifecycle::format::encode;
 use crate::lifecycle::report::SweepReport;
-use crate::lifecycle::rules::Lifecycle;
+use crate::lifecycle::rules::{Lifecycle, millis};
 use crate::object::{Attributes, ObjectInfo};
 use crate::replication::confirmation::acknowledge;
 use crate::store::Store;
@@ -45,6 +45,22 @@ impl Store {
         let rules = lifecycle_rules(&self.inner, bucket)?;
         let expiration = rules.stored.expiration(info, attributes);
         Ok(expiration.map(|(at, rule)| (at, rule.id.clone())))
+    }
+
+    /// Returns the time at which an upload that started at this time is aborted, and the rule's ID,
+    /// if a rule aborts it. Costs as much as [`Store::lifecycle`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::lifecycle`].
+    pub fn upload_expiration(
+        &self,
+        bucket: &str,
+        key: &str,
+        started: SystemTime,
+    ) -> Result<Option<(SystemTime, String)>> {
+        let rules = lifecycle_rules(&self.inner, bucket)?;
+        let found = rules.stored.upload_expires_ms(key, millis(started));
+        Ok(found.map(|(at, rule)| (UNIX_EPOCH + Duration::from_millis(at), rule.id.clone())))
     }
 
     /// Replaces a bucket's lifecycle. A lifecycle without rules removes it. The next check sweeps

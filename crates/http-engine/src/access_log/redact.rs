@@ -2,10 +2,16 @@
 
 use std::borrow::Cow;
 
-/// The parameters of a URL whose value is a signature, or part of one: those of presigned URLs of
-/// S3 in versions 4 and 2, and tokens.
-const SECRETS: [&[u8]; 4] =
-    [b"x-amz-signature", b"x-amz-security-token", b"signature", b"access_token"];
+/// The parameters of a URL whose value is a secret: signatures of presigned URLs of S3 in versions
+/// 4 and 2, tokens, and keys with which a client encrypts objects.
+const SECRETS: [&[u8]; 6] = [
+    b"x-amz-signature",
+    b"x-amz-security-token",
+    b"signature",
+    b"access_token",
+    b"x-amz-server-side-encryption-customer-key",
+    b"x-amz-copy-source-server-side-encryption-customer-key",
+];
 
 /// What stands in place of a secret.
 const REDACTED: &[u8] = b"=REDACTED";
@@ -84,6 +90,16 @@ mod tests {
             ("/b/k?x-amz-security-token=c=d", "/b/k?x-amz-security-token=REDACTED"),
             ("/b/k?X%2damz%2DSign%61ture=c", "/b/k?X%2damz%2DSign%61ture=REDACTED"),
             ("http://h/b/k?signature", "http://h/b/k?signature=REDACTED"),
+            (
+                "/b/k?X-Amz-Server-Side-Encryption-Customer-Key=a&\
+                 x-amz-server-side-encryption-customer-key-MD5=b",
+                "/b/k?X-Amz-Server-Side-Encryption-Customer-Key=REDACTED&\
+                 x-amz-server-side-encryption-customer-key-MD5=b",
+            ),
+            (
+                "/b/k?x-amz-copy-source-server-side-encryption-customer-key=a",
+                "/b/k?x-amz-copy-source-server-side-encryption-customer-key=REDACTED",
+            ),
             ("/b/k?%=1&%2&Signature=x?y&%zz", "/b/k?%=1&%2&Signature=REDACTED&%zz"),
         ] {
             let found = without_secrets(url.as_bytes());

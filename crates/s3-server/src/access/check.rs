@@ -166,8 +166,23 @@ async fn check(
             basis
         }
     };
+    check_owner(operation, basis)?;
     check_signed(&caller, operation, target)?;
     Ok(caller.with_basis(basis))
+}
+
+/// Rejects the use of a bucket's policy by clients that only this policy allows it: as in S3, it is
+/// the owner's, who could otherwise be locked out.
+fn check_owner(operation: Operation, basis: Basis) -> S3Result<()> {
+    use Operation::{DeleteBucketPolicy, GetBucketPolicy, PutBucketPolicy};
+
+    let is_policy = matches!(operation, GetBucketPolicy | PutBucketPolicy | DeleteBucketPolicy);
+    if !is_policy || basis == Basis::Right {
+        return Ok(());
+    }
+    let message =
+        "Only the owner of a bucket, and keys with the right admin to it, may use its policy";
+    Err(refuse(S3ErrorCode::MethodNotAllowed, message))
 }
 
 /// Rejects what a client without a signature may not do, whatever a policy or an ACL says: it
@@ -179,12 +194,6 @@ fn check_signed(caller: &Caller, operation: Operation, target: &ObjectName) -> S
         return Ok(());
     }
     let name = operation.name();
-    let is_policy =
-        matches!(operation, O::GetBucketPolicy | O::PutBucketPolicy | O::DeleteBucketPolicy);
-    if is_policy {
-        let message = "Only clients with a signature may use the policy of a bucket";
-        return Err(refuse(S3ErrorCode::MethodNotAllowed, message));
-    }
     let is_change = name.starts_with("Put") || name.starts_with("Delete");
     let is_setting = is_change && action(name) == Some(Action::Use(Right::Admin));
     let needs_client = matches!(

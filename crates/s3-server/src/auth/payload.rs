@@ -8,6 +8,12 @@ use crate::request::head::Head;
 /// The header with the body's hash, or a word in its place.
 pub(crate) const CONTENT_SHA256: &str = "x-amz-content-sha256";
 
+/// The SHA-256 of an empty body.
+pub(crate) const EMPTY_SHA256: [u8; 32] = [
+    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
+    0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+];
+
 /// How a body is framed, and which of its signatures are verified as it arrives.
 #[derive(Debug)]
 pub(crate) enum Payload {
@@ -56,6 +62,14 @@ impl Payload {
                 }
             },
         })
+    }
+
+    /// Returns `true` unless something other than an empty body was signed.
+    pub(crate) fn is_empty_or_unsigned(&self) -> bool {
+        match self {
+            Self::Plain { sha256 } => sha256.is_none_or(|hash| hash == EMPTY_SHA256),
+            Self::Chunks | Self::SignedChunks { .. } => true,
+        }
     }
 
     /// Returns the payload of a request whose signature is not verified.

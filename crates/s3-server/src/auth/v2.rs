@@ -101,14 +101,21 @@ pub(super) fn verify(keys: &AllKeys, head: &Head, now_s: i64) -> S3Result<Arc<Ac
         let message = "Expires must be at most seven days from now";
         return Err(refuse(S3ErrorCode::AuthorizationQueryParametersError, message));
     }
-    let key = keys.find(access_key).ok_or_else(unknown_key)?;
-    let signed = string_to_sign(head, expires);
+    let key = keys.find(access_key).ok_or_else(|| unknown_key(access_key))?;
     let secret = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, key.secret_key.as_bytes());
     let claimed = BASE64.decode_to_vec(signature).unwrap_or_default();
-    if hmac::verify(&secret, signed.as_bytes(), &claimed).is_err() {
+    // boto3 signs the path of a bucket with a slash at its end, and sends it without.
+    let mut ends = ["", "/"].into_iter().filter(|end| end.is_empty() || head.name.key.is_empty());
+    let is_signed = |end| {
+        let signed = string_to_sign(head, expires, end);
+        hmac::verify(&secret, signed.as_bytes(), &claimed).is_ok()
+    };
+    if !ends.any(is_signed) {
         let message = "The signature of the URL is not the one that the secret key gives";
         return Err(refuse(S3ErrorCode::SignatureDoesNotMatch, message)
-            .with_field("AWSAccessKeyId", access_key));
+            .with_field("AWSAccessKeyId", access_key)
+            .with_field("StringToSign", string_to_sign(head, expires, ""))
+            .with_field("SignatureProvided", signature));
     }
     if now_s > expires_s {
         return Err(refuse(S3ErrorCode::AccessDenied, "Request has expired")
@@ -124,7 +131,8 @@ fn is_header(name: &str) -> bool {
     name.starts_with("x-amz-") || matches!(&*name, "content-md5" | "content-type")
 }
 
-fn string_to_sign(head: &Head, expires: &str) -> String {
+/// Returns what a client signs, if it signs the path with this end.
+fn string_to_sign(head: &Head, expires: &str, path_end: &str) -> String {
     let field = |name: &str| head.fields.text(name).unwrap_or_default();
     let (md5, content_type) = (field("content-md5"), field("content-type"));
     let mut text = format!("{}\n{md5}\n{content_type}\n{expires}\n", head.method);
@@ -142,6 +150,7 @@ fn string_to_sign(head: &Head, expires: &str) -> String {
         text += &format!("/{}", head.name.bucket);
     }
     text += path;
+    text += path_end;
     let mut separator = '?';
     for name in SIGNED {
         let Some(value) = head.query.get(name) else { continue };
@@ -227,7 +236,7 @@ mod tests {
         let head = head("PUT /b/a%20b?uploadId=x%2By&prefix=z&partNumber=2&acl", &fields);
         let expected = "PUT\n\na/b\n9\nx-amz-acl:private\nx-amz-meta-b:2\n\
                         /b/a%20b?acl&partNumber=2&uploadId=x+y";
-        assert_eq!(string_to_sign(&head, "9"), expected);
+        assert_eq!(string_to_sign(&head, "9", ""), expected);
         assert!(SIGNED.is_sorted() && UNSIGNED.is_sorted());
     }
 
@@ -235,6 +244,6 @@ mod tests {
     fn host_of_a_bucket_signs_its_path_with_the_bucket() {
         let mut by_host = head("GET /a?Signature=b", &[]);
         by_host.name = crate::request::name::ObjectName::new("bucket", "a");
-        assert_eq!(string_to_sign(&by_host, "9"), "GET\n\n\n9\n/bucket/a");
+        assert_eq!(string_to_sign(&by_host, "9", ""), "GET\n\n\n9\n/bucket/a");
     }
 }

@@ -200,17 +200,22 @@ impl Signature<'_> {
         payload: Payload,
     ) -> S3Result<(Arc<ActiveKey>, Payload)> {
         check_signed_headers(head, self.signed_headers)?;
-        let key = keys.find(self.credential.access_key).ok_or_else(unknown_key)?;
+        let access_key = self.credential.access_key;
+        let key = keys.find(access_key).ok_or_else(|| unknown_key(access_key))?;
+        let mut path = String::with_capacity(head.target.len());
+        push_encoded(&mut path, head.path.as_deref().unwrap_or_default());
         let mismatch = || {
             let message = "The request signature we calculated does not match the signature you \
                            provided. Check your key and signing method";
+            let canonical = self.canonical(head, &path, Blanks::Ascii);
             refuse(S3ErrorCode::SignatureDoesNotMatch, message)
-                .with_field("AWSAccessKeyId", self.credential.access_key)
+                .with_field("AWSAccessKeyId", access_key)
+                .with_field("StringToSign", self.string_to_sign(&canonical))
+                .with_field("SignatureProvided", self.signature)
+                .with_field("CanonicalRequest", canonical)
         };
         let secret = key.signing_key(self.credential.scope).ok_or_else(mismatch)?;
         let claimed = crate::auth::canonical::from_hex(self.signature).ok_or_else(mismatch)?;
-        let mut path = String::with_capacity(head.target.len());
-        push_encoded(&mut path, head.path.as_deref().unwrap_or_default());
         let is_signed = |path: &str, blanks: Blanks| {
             let text = self.string_to_sign(&self.canonical(head, path, blanks));
             hmac::verify(&secret, text.as_bytes(), &claimed).is_ok()

@@ -27,6 +27,23 @@ const QUERY_V2: [&str; 2] = ["awsaccesskeyid", "signature"];
 /// Query parameters that belong to a signature; other `x-amz-` parameters stand for headers.
 const OF_SIGNATURE: [&str; 2] = ["x-amz-content-sha256", "x-amz-security-token"];
 
+/// The checksums of an empty body.
+const EMPTY_CHECKSUMS: [(&str, &str); 10] = [
+    ("x-amz-checksum-crc32", "AAAAAA=="),
+    ("x-amz-checksum-crc32c", "AAAAAA=="),
+    ("x-amz-checksum-crc64nvme", "AAAAAAAAAAA="),
+    ("x-amz-checksum-md5", "1B2M2Y8AsgTpgAmY7PhCfg=="),
+    ("x-amz-checksum-sha1", "2jmj7l5rSw0yVb/vlWAYkK/YBwk="),
+    ("x-amz-checksum-sha256", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),
+    (
+        "x-amz-checksum-sha512",
+        "z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
+    ),
+    ("x-amz-checksum-xxhash3", "LQaABTjTlMI="),
+    ("x-amz-checksum-xxhash64", "70bbN1HY6Zk="),
+    ("x-amz-checksum-xxhash128", "maoG0wFHmNhgAcMkRo1Jfw=="),
+];
+
 /// A request's client, and the payload as the client signed it.
 #[derive(Debug)]
 pub(crate) struct Verified {
@@ -59,14 +76,8 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
         move_to_fields(head)?;
         return Ok(Verified { principal: Principal::Open, payload });
     }
-    let has = |names: &[&str]| {
-        let mut found = head.query.iter();
-        found.any(|(name, _)| names.iter().any(|known| known.eq_ignore_ascii_case(name)))
-    };
-    let header = head.fields.first("authorization");
-    let kinds = (header.is_some(), has(&QUERY_V4), has(&QUERY_V2));
-    let (key, payload) = match kinds {
-        (false, false, false) => {
+    let (key, payload) = match signature_kinds(head) {
+        [false, false, false] => {
             check_unsigned(head)?;
             let payload = Payload::unverified(head)?;
             if matches!(payload, Payload::SignedChunks { .. }) {
@@ -76,7 +87,7 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
             move_to_fields(head)?;
             return Ok(Verified { principal: Principal::Anonymous(keys.file_keys()), payload });
         }
-        (true, false, false) => {
+        [true, false, false] => {
             let text = head.fields.text("authorization").unwrap_or_default().trim_start();
             let (algorithm, _) = text.split_once(' ').unwrap_or((text, ""));
             match algorithm {
@@ -85,8 +96,8 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
                 _ => return Err(unsupported(text)),
             }
         }
-        (false, true, false) => v4::verify_query(keys, head, now_s)?,
-        (false, false, true) => {
+        [false, true, false] => v4::verify_query(keys, head, now_s)?,
+        [false, false, true] => {
             // Version 2 signs these parameters as the headers that they stand for.
             move_to_fields(head)?;
             (v2::verify(keys, head, now_s)?, Payload::unverified(head)?)
@@ -95,6 +106,26 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
     };
     move_to_fields(head)?;
     Ok(Verified { principal: Principal::Key(key), payload })
+}
+
+/// Returns whether a request has a signature in a header, one of version 4 in the query, and one of
+/// version 2 there.
+fn signature_kinds(head: &Head) -> [bool; 3] {
+    let has = |names: &[&str]| {
+        let mut found = head.query.iter();
+        found.any(|(name, _)| names.iter().any(|known| known.eq_ignore_ascii_case(name)))
+    };
+    [head.fields.has("authorization"), has(&QUERY_V4), has(&QUERY_V2)]
+}
+
+/// Rejects a form whose head has a signature, beside that of its fields.
+pub(crate) fn check_form(keys: &AllKeys, head: &Head) -> S3Result<()> {
+    match signature_kinds(head) {
+        [false, false, false] => Ok(()),
+        // A server without keys ignores signatures.
+        _ if keys.is_empty() => Ok(()),
+        _ => Err(two_kinds()),
+    }
 }
 
 /// Rejects a request that repeats a header to which S3 gives one meaning: authorization could
@@ -165,14 +196,7 @@ fn move_to_fields(head: &mut Head) -> S3Result<()> {
 
 /// Returns `true` for an empty body's checksum.
 fn is_empty_checksum(name: &str, value: &str) -> bool {
-    const CHECKSUMS: [(&str, &str); 5] = [
-        ("x-amz-checksum-crc32", "AAAAAA=="),
-        ("x-amz-checksum-crc32c", "AAAAAA=="),
-        ("x-amz-checksum-crc64nvme", "AAAAAAAAAAA="),
-        ("x-amz-checksum-sha1", "2jmj7l5rSw0yVb/vlWAYkK/YBwk="),
-        ("x-amz-checksum-sha256", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),
-    ];
-    CHECKSUMS.iter().any(|(known, empty)| name.eq_ignore_ascii_case(known) && value == *empty)
+    EMPTY_CHECKSUMS.iter().any(|(known, empty)| name.eq_ignore_ascii_case(known) && value == *empty)
 }
 
 /// Rejects a request without a signature that replaces response headers: a web page could otherwise
@@ -245,7 +269,12 @@ mod tests {
             ("GET /b/k?Signature=a&X-Amz-Signature=b", &[]),
         ] {
             assert_eq!(code(line, fields), "InvalidArgument", "{line}");
+            assert!(check_form(&keys(), &head(line, fields)).is_err(), "{line}");
         }
+        assert!(check_form(&keys(), &head("POST /b", &[])).is_ok());
+        assert!(check_form(&keys(), &head("POST /b", &[v4])).is_err());
+        let none = AllKeys { administrator: None, ring: None };
+        assert!(check_form(&none, &head("POST /b", &[v4])).is_ok());
         assert_eq!(code("GET /b/k?response-content-type=text/html", &[]), "InvalidRequest");
     }
 
@@ -268,10 +297,13 @@ mod tests {
         assert_eq!(found.fields.text("x-amz-tagging"), Some("a=b"));
         assert_eq!(found.fields.all("content-type").count(), 1);
         assert!(!found.fields.has("x-id"));
-        let line = "PUT /b/k?x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32";
-        let mut presigned = head(line, &[]);
-        verify(&keys(), &mut presigned).unwrap();
-        assert_eq!(presigned.fields.iter().count(), 1, "only the host");
+        for (header, empty) in EMPTY_CHECKSUMS {
+            let empty = empty.replace('+', "%2B").replace('=', "%3D");
+            let line = format!("PUT /b/k?{header}={empty}&x-amz-sdk-checksum-algorithm=CRC32");
+            let mut presigned = head(&line, &[]);
+            verify(&keys(), &mut presigned).unwrap();
+            assert_eq!(presigned.fields.iter().count(), 1, "only the host, not {header}");
+        }
         for (line, fields) in [
             ("PUT /b/k?x-amz-meta-a=b%0Ac", &[][..]),
             ("PUT /b/k?x-amz-meta-a=b", &[("x-amz-meta-a", "c")]),

@@ -97,6 +97,11 @@ impl Claims {
         })
     }
 
+    /// Returns the hash that was signed, without other claims.
+    pub(super) fn hash_only(request: &Request) -> Self {
+        Self { sha256: request.sha256, ..Self::default() }
+    }
+
     /// Has the checksum with this algorithm computed even if the client claims none.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use haul_http_engine::RequestBody;
 use http_body::{Body as HttpBody, Frame};
+use http_body_util::{BodyExt, Empty};
 
 use crate::body::aws_chunked::DecodedBody;
 use crate::body::error::BodyError;
@@ -29,12 +30,9 @@ pub(crate) enum Body {
     Form(Pin<Box<dyn HttpBody<Data = Bytes, Error = BodyError> + Send>>),
 }
 
-#[cfg(test)]
 impl Body {
-    /// Returns the body for a request that has none.
+    /// Returns an empty body.
     pub(crate) fn empty() -> Self {
-        use http_body_util::{BodyExt, Empty};
-
         Self::Form(Box::pin(Empty::new().map_err(|never| match never {})))
     }
 }
@@ -54,6 +52,14 @@ impl HttpBody for Body {
             }
             Self::Chunks(body) => Pin::new(&mut **body).poll_frame(context),
             Self::Form(body) => body.as_mut().poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Plain(body) => body.is_end_stream(),
+            Self::Chunks(body) => body.is_end_stream(),
+            Self::Form(body) => body.is_end_stream(),
         }
     }
 }

@@ -12,9 +12,11 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use haul_file_store::{ObjectWriter, Store, Usage, WrittenContent};
+use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::auth::payload::EMPTY_SHA256;
 use crate::body::Body;
 use crate::body::checksum::Checksum;
 use crate::body::digests::{Claims, Digests};
@@ -153,6 +155,21 @@ impl Receiver {
         collected.verify()?;
         // The memory stays reserved as long as the document exists.
         Ok(collected.memory.guard(collected.bytes))
+    }
+
+    /// Returns the body for an operation that reads none: empty, once the body of the request has
+    /// the hash that was signed.
+    ///
+    /// # Errors
+    /// `XAmzContentSHA256Mismatch` if it has another one: the request is not what was signed.
+    pub(crate) async fn unread(haul: &Haul, request: &Request, body: Body) -> S3Result<Body> {
+        let is_empty =
+            request.sha256.is_none_or(|hash| hash == EMPTY_SHA256) && body.is_end_stream();
+        if request.sha256.is_some() && !is_empty {
+            Self::document(haul, request, body, Claims::hash_only(request)).await?;
+            return Ok(Body::empty());
+        }
+        Ok(body)
     }
 
     /// Returns the client's claims about the body.

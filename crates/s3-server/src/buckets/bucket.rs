@@ -22,7 +22,7 @@ use crate::request::fields::Fields;
 use crate::request::query::Query;
 use crate::service::Haul;
 use crate::service::request::Request;
-use crate::settings::lifecycle::operations as lifecycle;
+use crate::settings::lifecycle::operations::{self as lifecycle, TransitionSize};
 use crate::settings::ownership_controls::OwnershipControls;
 use crate::settings::{ACL, OWNER, OWNERSHIP, TAGGING};
 use crate::times::document_time;
@@ -201,8 +201,9 @@ pub(crate) async fn put_bucket_lifecycle_configuration(
     let configuration = receive_optional(haul, request, body).await?;
     let configuration = configuration.ok_or_else(|| malformed("there is none"))?;
     let bucket = request.name().bucket.clone();
-    haul.blocking(move |store| lifecycle::put(store, &bucket, configuration)).await?;
-    Ok(Answer::ok())
+    let size = TransitionSize::from_fields(&request.head.fields)?;
+    haul.blocking(move |store| lifecycle::put(store, &bucket, configuration, size)).await?;
+    Ok(Answer::ok().with(TransitionSize::HEADER, size.name()))
 }
 
 pub(crate) async fn get_bucket_lifecycle_configuration(
@@ -212,8 +213,9 @@ pub(crate) async fn get_bucket_lifecycle_configuration(
 ) -> S3Result<Answer> {
     let memory = haul.reserve(request.memory.as_ref(), DOCUMENT_BYTES_MAX as u64).await?;
     let bucket = request.name().bucket.clone();
-    let configuration = haul.blocking(move |store| lifecycle::get(store, &bucket)).await?;
-    Ok(Answer::xml_reserved(configuration.text(), memory))
+    let (configuration, size) = haul.blocking(move |store| lifecycle::get(store, &bucket)).await?;
+    let answer = Answer::xml_reserved(configuration.text(), memory);
+    Ok(answer.with(TransitionSize::HEADER, size.name()))
 }
 
 pub(crate) async fn delete_bucket_lifecycle(

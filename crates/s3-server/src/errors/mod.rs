@@ -41,9 +41,9 @@ pub(crate) fn invalid_retention_period() -> S3Error {
 }
 
 /// Returns the error for an access key that is unknown, disabled or expired.
-pub(crate) fn unknown_key() -> S3Error {
+pub(crate) fn unknown_key(access_key: &str) -> S3Error {
     let message = "The access key does not exist, is disabled, or has expired";
-    refuse(S3ErrorCode::InvalidAccessKeyId, message)
+    refuse(S3ErrorCode::InvalidAccessKeyId, message).with_field("AWSAccessKeyId", access_key)
 }
 
 /// Returns the error for an invalid request argument.
@@ -96,7 +96,15 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         _ if code == S3ErrorCode::InternalError => FAILED.to_owned(),
         _ => chain(&error),
     };
-    refuse(code, message).with_source(error)
+    let version = match &error {
+        Error::NoSuchVersion { version, .. } => Some(version.to_string()),
+        _ => None,
+    };
+    let refused = refuse(code, message).with_source(error);
+    match version {
+        Some(version) => refused.with_field("VersionId", version),
+        None => refused,
+    }
 }
 
 /// Returns the result of a call on a blocking thread. A panic becomes `InternalError`.

@@ -49,6 +49,10 @@ impl Front {
             _ => return None,
         };
         let verified = received.verified.as_ref().ok()?;
+        // The hash of a body that was signed is compared with the body, which has not arrived yet.
+        if !verified.payload.is_empty_or_unsigned() {
+            return None;
+        }
         let store = self.haul.store.load();
         let bucket = &received.head.name.bucket;
         // A response to a web page may need a CORS rule's headers, and an access log records more

@@ -18,9 +18,10 @@ use crate::access::facts::Connection;
 use crate::answer::Answer;
 use crate::auth::claimed::claimed_key;
 use crate::auth::payload::Payload;
-use crate::auth::verify::{Verified, verify};
+use crate::auth::verify::{Verified, check_form, verify};
 use crate::body::Body;
 use crate::body::aws_chunked::{DecodedBody, Signatures};
+use crate::body::receive::Receiver;
 use crate::bucket_logs::logged::LoggedRequest;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::front::Front;
@@ -217,8 +218,16 @@ impl Front {
             is_encrypted: connection.is_encrypted,
             missed,
         };
-        let outcome = operations::execute(&self.haul, &request, body).await;
+        let outcome = self.operate(&request, body).await;
         outcome.map_err(|error| self.without_hidden_names(error, &request))
+    }
+
+    async fn operate(&self, request: &Request, body: Body) -> S3Result<Answer> {
+        let body = match request.operation.reads_body() {
+            true => body,
+            false => Receiver::unread(&self.haul, request, body).await?,
+        };
+        operations::execute(&self.haul, request, body).await
     }
 
     /// Stores the file in a form as PutObject does.
@@ -230,6 +239,7 @@ impl Front {
         memory: PeerMemory,
         accounts: &mut Accounts,
     ) -> S3Result<Answer> {
+        check_form(&self.haul.keys, head)?;
         let changes = accounts.changes();
         let is_encrypted = connection.is_encrypted;
         let upload =

@@ -168,8 +168,12 @@ impl ListedDeletion {
             let malformed = || malformed(&format!("the LastModifiedTime {text:?} is no date"));
             parse_any(text).map(Into::into).ok_or_else(malformed)
         };
+        let key = object.required("Key")?.text()?.to_owned();
+        if key.is_empty() {
+            return Err(malformed("a Key is empty"));
+        }
         Ok(Self {
-            key: object.required("Key")?.text()?.to_owned(),
+            key,
             version_id: word("VersionId")?,
             etag: word("ETag")?,
             bytes: object.number_of("Size")?,
@@ -345,6 +349,8 @@ mod tests {
             "<Quiet>true</Quiet>",
             "<Object/>",
             "<Object><VersionId>null</VersionId></Object>",
+            "<Object><Key></Key></Object>",
+            "<Object><Key/><VersionId>null</VersionId></Object>",
             "<Object><Key>a</Key><Key>b</Key></Object>",
             "<Object><Key>a</Key><Size>x</Size></Object>",
             "<Object><Key>a</Key><LastModifiedTime>x</LastModifiedTime></Object>",

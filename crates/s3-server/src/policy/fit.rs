@@ -8,14 +8,21 @@ impl Policy {
     /// Checks a policy that a client sets.
     ///
     /// # Errors
-    /// If an action in a statement applies to none of the statement's resources, or if a statement
-    /// names users beside everyone that `is_user` does not know.
+    /// If an action in a statement applies to none of the statement's resources, if a statement
+    /// names users beside everyone that `is_user` does not know, or if two statements have one name.
     pub(crate) fn check_new(&self, is_user: impl Fn(&str) -> bool) -> Result<(), String> {
         for (number, statement) in (1..).zip(&self.statements) {
             let checked = statement.check_actions().and_then(|()| statement.check_users(&is_user));
             checked.map_err(|reason| format!("statement {number}: {reason}"))?;
         }
-        Ok(())
+        let mut ids: Vec<_> = self.statements.iter().filter_map(|one| one.id.as_ref()).collect();
+        ids.sort_unstable();
+        match ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            None => Ok(()),
+            Some(pair) => {
+                Err(format!("Statement IDs (SID) in a single policy must be unique: {}", pair[0]))
+            }
+        }
     }
 }
 
@@ -44,7 +51,13 @@ impl Statement {
     }
 
     fn check_users(&self, is_user: impl Fn(&str) -> bool) -> Result<(), String> {
-        let Principals::Everyone { users, .. } = &self.principals else { return Ok(()) };
+        let users = match &self.principals {
+            Principals::Everyone { users, .. } => users,
+            Principals::EveryoneBut(names) if names.users.iter().any(|user| user == "*") => {
+                return Err("Invalid principal in policy: NotPrincipal names everyone".to_owned());
+            }
+            Principals::EveryoneBut(_) | Principals::Listed(_) => return Ok(()),
+        };
         match users.iter().find(|user| !is_user(user)) {
             None => Ok(()),
             Some(user) => {
@@ -112,6 +125,21 @@ mod tests {
             "Effect": "Deny", "Principal": "*", "NotAction": "s3:GetObject", "Resource": objects
         });
         assert_eq!(check(&negated), Ok(()));
+    }
+
+    #[test]
+    fn names_of_statements_are_unique_and_not_everyone_is_excepted() {
+        let statement = |sid: &str, principal: &str| {
+            json!({
+                "Sid": sid, "Effect": "Deny", principal: ["*", "ann"], "Action": "s3:GetObject",
+                "Resource": "arn:aws:s3:::b/*"
+            })
+        };
+        let deny = |sid: &str| statement(sid, "Principal");
+        assert_eq!(check(&json!([deny("a"), deny("b"), deny(""), deny("")])), Ok(()));
+        assert!(check(&json!([deny("a"), deny("b"), deny("a")])).unwrap_err().contains("unique"));
+        let nobody = check(&statement("a", "NotPrincipal"));
+        assert!(nobody.unwrap_err().contains("NotPrincipal"));
     }
 
     #[test]

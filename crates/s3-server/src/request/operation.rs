@@ -179,9 +179,6 @@ const UNSUPPORTED: [&str; 24] = [
     "x-amz-object-rename",
 ];
 
-/// Query parameters for listings, which an object does not have.
-const BUCKET_LISTS: [&str; 2] = ["uploads", "versions"];
-
 /// The query parameter with a part number.
 pub(crate) const PART_NUMBER: &str = "partNumber";
 
@@ -241,6 +238,21 @@ impl Operation {
                 Ok(route.operation)
             }
         }
+    }
+}
+
+impl Operation {
+    /// Returns `true` if the operation reads the body of its request.
+    pub(crate) fn reads_body(self) -> bool {
+        self.name().starts_with("Put")
+            || matches!(
+                self,
+                Self::PostObject
+                    | Self::UploadPart
+                    | Self::CompleteMultipartUpload
+                    | Self::CreateBucket
+                    | Self::DeleteObjects
+            )
     }
 }
 
@@ -336,14 +348,33 @@ fn check_place(head: &Head, level: Level) -> S3Result<()> {
         let message = "You can only specify a copy source header for copy requests.";
         return Err(invalid_argument(COPY_SOURCE, source, message));
     }
-    let is_read = level == Level::Object && head.is_read();
-    match BUCKET_LISTS.iter().find(|name| is_read && head.query.has(name)) {
-        None => Ok(()),
-        Some(name) => {
+    if !head.is_read() {
+        return Ok(());
+    }
+    match (level, head.query.iter().find(|(name, _)| is_elsewhere(name, level, &head.method))) {
+        (_, None) | (Level::Root, _) => Ok(()),
+        (Level::Bucket, Some(_)) => Err(not_allowed(head, level.resource_type())),
+        (Level::Object, Some((name, _))) => {
             let message = format!("There is no such thing as the ?{name} sub-resource for a key");
             Err(refuse(S3ErrorCode::InvalidRequest, message))
         }
     }
+}
+
+/// Returns `true` for a parameter that selects operations on objects if `level` is that of buckets,
+/// or the other way round. Without it, the request would read the object, or list the bucket.
+fn is_elsewhere(name: &str, level: Level, method: &Method) -> bool {
+    // Listings of earlier clients have other values, and a part has its number in a read, too.
+    if ["list-type", "uploadId", PART_NUMBER].contains(&name) {
+        return false;
+    }
+    let selects = |route: &Route| route.parameters.contains(&name);
+    let is_here = |route: &&Route| route.level == level && route.method == *method;
+    // HEAD has no subresources: it ignores those that GET has.
+    let is_read_here = ROUTES
+        .iter()
+        .any(|route| route.level == level && route.method == Method::GET && selects(route));
+    !is_read_here && !ROUTES.iter().filter(is_here).any(selects) && ROUTES.iter().any(selects)
 }
 
 #[cfg(test)]
@@ -429,6 +460,12 @@ mod tests {
             ("POST /b", &[][..], "PreconditionFailed"),
             ("GET /b/k?uploads", &[], "InvalidRequest"),
             ("HEAD /b/k?versions", &[], "InvalidRequest"),
+            ("GET /b/k?policy", &[], "InvalidRequest"),
+            ("GET /b/k?delete", &[], "InvalidRequest"),
+            ("HEAD /b/k?lifecycle", &[], "InvalidRequest"),
+            ("GET /b?retention", &[], "MethodNotAllowed"),
+            ("GET /b?attributes", &[], "MethodNotAllowed"),
+            ("HEAD /b?legal-hold", &[], "MethodNotAllowed"),
             ("GET /b/k", &source, "InvalidArgument"),
             ("DELETE /b/k", &source, "InvalidArgument"),
             ("POST /b/k?uploadId=a", &source, "InvalidArgument"),
@@ -451,6 +488,11 @@ mod tests {
             ("GET /b?list-type=1", "ListObjects"),
             ("GET /b?prefix=a&unknown", "ListObjects"),
             ("GET /b/k?response-content-type=a", "GetObject"),
+            ("GET /b/k?list-type=2", "GetObject"),
+            ("HEAD /b/k?tagging", "HeadObject"),
+            ("HEAD /b?versioning", "HeadBucket"),
+            ("GET /b?uploadId=a", "ListObjects"),
+            ("GET /?tagging", "ListBuckets"),
             ("GET /b?notification", "GetBucketNotificationConfiguration"),
         ] {
             assert_eq!(route(line, &[]), Ok(operation), "{line}");

@@ -28,6 +28,9 @@ pub(crate) const OWNERSHIP: &str = "ownership";
 pub(crate) const POLICY: &str = "policy";
 pub(crate) const PUBLIC_ACCESS_BLOCK: &str = "public-access-block";
 pub(crate) const TAGGING: &str = "tagging";
+/// The least size of objects to which transitions apply, if it is not the default: no rule of this
+/// server has transitions, but clients compare the value.
+pub(crate) const TRANSITION_SIZE: &str = "transition-size";
 
 /// Returns a bucket's document, if it has one.
 pub(crate) fn load<T: Document>(store: &Store, bucket: &str, name: &str) -> S3Result<Option<T>> {

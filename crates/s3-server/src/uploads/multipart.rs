@@ -1,5 +1,7 @@
 //! Creates and aborts multipart uploads.
 
+use std::time::SystemTime;
+
 use time::OffsetDateTime;
 
 use crate::answer::Answer;
@@ -20,6 +22,7 @@ use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::lifecycle::operations::{abortion, with_abortion};
 use crate::stored::attributes;
 use crate::times::parse_any;
 use crate::uploads::name::UploadName;
@@ -54,9 +57,10 @@ pub(crate) async fn create_multipart_upload(
     let least = haul_file_store::Usage { bytes: 1, objects: 1 };
     haul.store().check_quota(&bucket, least).map_err(from_store)?;
     let start = move |store: &haul_file_store::Store| {
-        store.start_upload(&bucket, &key, &attributes).map_err(from_store)
+        let id = store.start_upload(&bucket, &key, &attributes).map_err(from_store)?;
+        Ok((id, abortion(store, &bucket, &key, SystemTime::now())))
     };
-    let id = haul.blocking(start).await?;
+    let (id, abortion) = haul.blocking(start).await?;
     let document = Xml::document("InitiateMultipartUploadResult", |xml| {
         xml.element("Bucket", &name.bucket);
         xml.element("Key", &name.key);
@@ -65,7 +69,7 @@ pub(crate) async fn create_multipart_upload(
     let answer = Answer::xml(document)
         .with_some(ALGORITHM_ATTRIBUTE, checksum.map(|checksum| checksum.algorithm.name()))
         .with_some(TYPE_ATTRIBUTE, checksum.map(|checksum| checksum.kind));
-    Ok(described(answer, master.as_ref()))
+    Ok(described(with_abortion(answer, abortion), master.as_ref()))
 }
 
 pub(crate) async fn abort_multipart_upload(

@@ -26,6 +26,7 @@ use crate::request::name::ObjectName;
 use crate::request::operation::{PART_NUMBER, part_number};
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::lifecycle::operations::{abortion, with_abortion};
 use crate::stored::versions;
 use crate::times::document_time;
 use crate::uploads::checksums::{UploadChecksum, part_bytes};
@@ -212,11 +213,13 @@ pub(crate) async fn list_parts(haul: &Haul, request: &Request, _body: Body) -> S
         move |store: &Store| {
             let upload = name.find(store)?;
             let parts = name.parts(store)?;
-            let owner = rules_of(store, &name.object.bucket)?.object(&upload.attributes).owner;
-            Ok((upload, parts, owner_named(Some(&owner))))
+            let ObjectName { bucket, key } = &name.object;
+            let owner = rules_of(store, bucket)?.object(&upload.attributes).owner;
+            let abortion = abortion(store, bucket, key, upload.started);
+            Ok((upload, parts, owner_named(Some(&owner)), abortion))
         }
     };
-    let (upload, mut parts, owner) = haul.blocking(list).await?;
+    let (upload, mut parts, owner, abortion) = haul.blocking(list).await?;
     parts.retain(|part| u32::from(part.number) > marker);
     let is_truncated = limit > 0 && parts.len() > limit;
     parts.truncate(limit);
@@ -239,7 +242,7 @@ pub(crate) async fn list_parts(haul: &Haul, request: &Request, _body: Body) -> S
         xml.optional("ChecksumAlgorithm", chosen.map(Algorithm::name));
         xml.optional("ChecksumType", upload.attributes.get(TYPE_ATTRIBUTE));
     });
-    Ok(Answer::xml_reserved(document, memory))
+    Ok(with_abortion(Answer::xml_reserved(document, memory), abortion))
 }
 
 /// Writes the element for a part; the upload has this checksum algorithm.

@@ -47,6 +47,68 @@ fn with_credentials_only_the_right_signature_goes_through() {
 }
 
 #[test]
+fn signed_hash_is_compared_also_by_operations_without_a_body() {
+    let server = server();
+    let right = signer(&server, ACCESS, SECRET);
+    put(&right, "/bucket", b"");
+    assert_eq!(put(&right, "/bucket/key", b"hello").status, 200);
+    let source: &[(&str, &str)] = &[("x-amz-copy-source", "bucket/key")];
+    let wrong = hash(b"other");
+    for (method, target, more) in [
+        ("GET", "/bucket/key", &[][..]),
+        ("HEAD", "/bucket/key", &[]),
+        ("GET", "/bucket?list-type=2", &[]),
+        ("GET", "/", &[]),
+        ("PUT", "/bucket/copy", source),
+        ("POST", "/bucket/key?uploads=", &[]),
+        ("DELETE", "/bucket/key?tagging=", &[]),
+        ("DELETE", "/bucket/key", &[]),
+        ("DELETE", "/bucket", &[]),
+    ] {
+        for body in [&b""[..], b"unread"] {
+            let reply = right.send_with(method, target, &wrong, more, |_| body.to_vec());
+            let code = if method == "HEAD" { "" } else { "XAmzContentSHA256Mismatch" };
+            assert_refused(&reply, 400, code);
+        }
+        if method == "GET" {
+            let reply = right.send_with(method, target, &hash(b"read"), more, |_| b"read".to_vec());
+            assert_eq!(reply.status, 200, "{target}");
+        }
+    }
+    assert_eq!(right.send("GET", "/bucket/key", &hash(b""), b"").text(), "hello");
+    assert_eq!(right.send("GET", "/bucket/copy", &hash(b""), b"").status, 404);
+}
+
+#[test]
+fn errors_of_signatures_tell_what_was_signed() {
+    let server = server();
+    let wrong = put(&signer(&server, ACCESS, "wrong"), "/bucket/key", b"x");
+    assert_eq!(wrong.xml("AWSAccessKeyId").as_deref(), Some(ACCESS));
+    let text = wrong.xml("StringToSign").unwrap();
+    assert!(text.starts_with("AWS4-HMAC-SHA256\n"), "{text}");
+    let canonical = wrong.xml("CanonicalRequest").unwrap();
+    assert!(canonical.starts_with("PUT\n/bucket/key\n"), "{canonical}");
+    assert!(text.ends_with(&hash(canonical.as_bytes())), "{text}");
+    assert_eq!(wrong.xml("SignatureProvided").map(|digits| digits.len()), Some(64));
+    let unknown = put(&signer(&server, "unknown", SECRET), "/bucket/key", b"x");
+    assert_eq!(unknown.xml("AWSAccessKeyId").as_deref(), Some("unknown"));
+}
+
+/// boto3 signs the path of a bucket with a slash at its end, and sends it without.
+#[test]
+fn url_of_version_2_for_a_bucket_is_signed_with_or_without_a_slash() {
+    let server = server();
+    let right = signer(&server, ACCESS, SECRET);
+    put(&right, "/bucket", b"");
+    let signed = right.presign_v2("GET", "/bucket/", &[]);
+    assert_eq!(server.s3.get(&signed).status, 200);
+    assert_eq!(server.s3.get(&signed.replace("/bucket/", "/bucket")).status, 200);
+    let key = right.presign_v2("GET", "/bucket/key/", &[]);
+    let other = server.s3.get(&key.replace("/key/", "/key"));
+    assert_refused(&other, 403, "SignatureDoesNotMatch");
+}
+
+#[test]
 fn what_is_no_region_is_answered_with_the_region_to_sign_for() {
     let server = server();
     let credential = format!("{ACCESS}/20261122/US/s3/aws4_request");

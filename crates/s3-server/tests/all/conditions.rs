@@ -28,6 +28,9 @@ fn conditions_of_reads_are_evaluated() {
         (&[("if-modified-since", FUTURE)], 304),
         (&[("if-unmodified-since", PAST)], 412),
         (&[("if-unmodified-since", FUTURE)], 200),
+        (&[("if-unmodified-since", "Thu, 1 Jan 2009 00:00:00 GMT")], 412),
+        (&[("if-unmodified-since", "Thu Jan 1 00:00:00 2009")], 412),
+        (&[("if-unmodified-since", "Mon, 01 Jan 1900 00:00:00 GMT")], 412),
         (&[("if-match", ETAG), ("if-unmodified-since", PAST)], 200),
         (&[("if-none-match", OTHER), ("if-modified-since", FUTURE)], 200),
     ] {

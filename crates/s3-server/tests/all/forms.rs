@@ -95,8 +95,12 @@ impl Form {
     }
 
     pub(crate) fn send(&self, client: Client) -> Reply {
+        self.send_with(client, "/bucket", &[])
+    }
+
+    fn send_with(&self, client: Client, target: &str, headers: &[(&str, &str)]) -> Reply {
         let kind = ("content-type", "multipart/form-data; boundary=b0");
-        client.send("POST", "/bucket", &[kind], &self.body())
+        client.send("POST", target, &[&[kind], headers].concat(), &self.body())
     }
 }
 
@@ -174,6 +178,23 @@ fn signed_forms_may_do_what_their_policy_permits() {
         assert_eq!(send(signed()).status, 204);
         assert_eq!(stored(server, "/bucket/k").body, b"file");
     }
+}
+
+#[test]
+fn form_has_many_fields_and_one_signature() {
+    let server = with_credentials();
+    let names: Vec<_> = (0..300).map(|number| format!("x-amz-meta-{number}")).collect();
+    let mut fields: Vec<_> = names.iter().map(|name| (name.as_str(), "v")).collect();
+    fields.push(("key", "many"));
+    let form = Form::new(&fields, b"content").signed("", 4);
+    assert_refused(&form.send(server.s3), 204, "");
+    let form = Form::new(&[("key", "other")], b"content").signed("", 4);
+    let header = "AWS4-HMAC-SHA256 Credential=x";
+    let reply = form.send_with(server.s3, "/bucket", &[("authorization", header)]);
+    assert_refused(&reply, 400, "InvalidArgument");
+    let reply = form.send_with(server.s3, "/bucket?X-Amz-Signature=a", &[]);
+    assert_refused(&reply, 400, "InvalidArgument");
+    assert_eq!(stored(server, "/bucket/many").header("x-amz-meta-299"), Some("v"));
 }
 
 #[test]

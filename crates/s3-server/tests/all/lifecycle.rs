@@ -122,6 +122,46 @@ fn objects_may_expire_after_the_last_year() {
 }
 
 #[test]
+fn size_from_which_transitions_apply_is_kept() {
+    let server = Running::new();
+    let header = "x-amz-transition-default-minimum-object-size";
+    let put = |size: &str| {
+        server.s3.send("PUT", "/bucket?lifecycle", &[(header, size)], RULES.as_bytes())
+    };
+    let get = || server.s3.get("/bucket?lifecycle").header(header).map(str::to_owned);
+    let all = Some("all_storage_classes_128K");
+    assert_eq!(put_rules(&server, RULES).header(header), all);
+    assert_eq!(get().as_deref(), all);
+    let varies = "varies_by_storage_class";
+    assert_eq!(put(varies).header(header), Some(varies));
+    assert_eq!(get().as_deref(), Some(varies));
+    assert_refused(&put("some"), 400, "InvalidArgument");
+    assert_eq!(get().as_deref(), Some(varies));
+    assert_eq!(put_rules(&server, RULES).header(header), all);
+    assert_eq!(get().as_deref(), all);
+    put(varies);
+    assert_refused(&server.s3.delete("/bucket?lifecycle"), 204, "");
+    assert_refused(&put_rules(&server, RULES), 200, "");
+    assert_eq!(get().as_deref(), all);
+}
+
+#[test]
+fn upload_names_the_rule_that_aborts_it() {
+    let (server, _time) = server();
+    let start = || server.s3.post("/bucket/key?uploads", "");
+    assert_eq!(start().header("x-amz-abort-date"), None);
+    assert_refused(&put_rules(&server, RULES), 200, "");
+    let started = start();
+    let id = started.xml("UploadId").unwrap();
+    let parts = server.s3.get(&format!("/bucket/key?uploadId={id}"));
+    assert_eq!(parts.header("x-amz-abort-date"), Some("Sat, 03 Jan 2026 00:00:00 GMT"));
+    for reply in [started, parts] {
+        assert!(reply.header("x-amz-abort-date").is_some());
+        assert_eq!(reply.header("x-amz-abort-rule-id"), Some("uploads"));
+    }
+}
+
+#[test]
 fn rule_with_tags_applies_to_objects_that_have_them_now() {
     let (server, time) = server();
     let tag = "<Tag><Key>class</Key><Value>temp x</Value></Tag>";

@@ -267,6 +267,18 @@ fn suspended_bucket_has_null_versions() {
     );
 }
 
+/// No listing would show its marker, so that the bucket could never be deleted.
+#[test]
+fn object_without_a_key_is_not_deleted() {
+    let server = versioned();
+    for status in ["Enabled", "Suspended"] {
+        set(&server, status);
+        let document = "<Delete><Object><Key></Key></Object></Delete>";
+        assert_refused(&server.s3.post("/bucket?delete", document), 400, "MalformedXML");
+    }
+    assert_refused(&server.s3.delete("/bucket"), 204, "");
+}
+
 #[test]
 fn key_that_is_listed_twice_is_deleted_once() {
     let server = versioned();

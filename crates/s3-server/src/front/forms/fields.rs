@@ -9,7 +9,7 @@ const FILE: &str = "file";
 const FILE_NAME: &str = "${filename}";
 
 /// The maximum number of fields before the file.
-const FIELDS_MAX: usize = 100;
+const FIELDS_MAX: usize = 1000;
 
 /// The maximum total length of the values, in bytes, with the file's name filled in.
 const VALUES_BYTES_MAX: usize = 64 * 1024;
@@ -333,7 +333,7 @@ mod tests {
         for (body, expected) in [
             ("--y\r\n".to_owned(), "delimiter"),
             ("--xy\r\n".to_owned(), "line end"),
-            (format!("{many}--x"), "more than 100 fields"),
+            (format!("{many}--x"), "more than 1000 fields"),
             (field.replace("name", "nome"), "no Content-Disposition"),
             (field.replace("form-data", "attachment"), "no Content-Disposition"),
             (format!("--x\r\n{}", "a".repeat(HEAD_BYTES_MAX + 1)), "too long"),

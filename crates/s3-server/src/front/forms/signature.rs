@@ -75,8 +75,7 @@ fn verify_v2(keys: &AllKeys, fields: &FormFields) -> S3Result<Arc<ActiveKey>> {
 
 impl Signature<'_> {
     fn key(&self, keys: &AllKeys) -> S3Result<Arc<ActiveKey>> {
-        let unknown = || unknown_key().with_field("AWSAccessKeyId", self.access_key);
-        keys.find(self.access_key).ok_or_else(unknown)
+        keys.find(self.access_key).ok_or_else(|| unknown_key(self.access_key))
     }
 
     /// Returns the error for a signature that the key did not make.

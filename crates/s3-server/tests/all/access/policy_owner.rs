@@ -27,6 +27,27 @@ fn owner_can_replace_a_policy_that_denies_everything() {
     assert_eq!(keyed.send(&owner, "PUT", "/mine/key", b"x").status, 200);
 }
 
+#[test]
+fn policy_gives_itself_to_nobody() {
+    let mut keyed = Keyed::new();
+    let owner = keyed.key_with("ann", &[], |key| key.creates_buckets = true);
+    let other = keyed.key("ben", &[]);
+    let admin = keyed.key("cem", &[("admin", "mine")]);
+    assert_eq!(keyed.send(&owner, "PUT", "/mine", b"").status, 200);
+    let allow = r#"{"Statement":{"Effect":"Allow","Principal":"*","Action":"s3:*",
+        "Resource":["arn:aws:s3:::mine","arn:aws:s3:::mine/*"]}}"#;
+    assert_refused(&keyed.send(&owner, "PUT", "/mine?policy=", allow.as_bytes()), 204, "");
+    for (method, body) in [("GET", ""), ("PUT", allow), ("DELETE", "")] {
+        let reply = keyed.send(&other, method, "/mine?policy=", body.as_bytes());
+        assert_refused(&reply, 405, "MethodNotAllowed");
+        let reply = anonymous(&keyed, method, "/mine?policy=");
+        assert_refused(&reply, 405, "MethodNotAllowed");
+    }
+    assert_eq!(keyed.send(&other, "PUT", "/mine/key", b"x").status, 200);
+    assert_eq!(keyed.send(&owner, "GET", "/mine?policy=", b"").text(), allow);
+    assert_refused(&keyed.send(&admin, "DELETE", "/mine?policy=", b""), 204, "");
+}
+
 /// Another program that uses the store may have set the policy.
 #[test]
 fn owner_can_replace_a_policy_that_cannot_be_applied() {
