@@ -15,8 +15,8 @@ use fuser::{BackgroundSession, Config, Session, SessionACL};
 use haul_testing::{LoopDevice, mount_detached, run};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::counters::Counters;
 use crate::fuse::{ControlCommand, ControlHandler, FuseFileSystem};
+use crate::model::Counters;
 use crate::model::Parameters;
 use crate::mounted::{END_MAX, MountedFs, wait_until_free};
 use crate::queue::{DriveQueue, ServedRead};

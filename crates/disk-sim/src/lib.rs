@@ -94,7 +94,6 @@
 //! \[man-mount\] in `docs/sources.md`.
 
 #[cfg(feature = "spinning")]
-mod counters;
 #[cfg(feature = "spinning")]
 mod disk;
 #[cfg(feature = "spinning")]
@@ -115,13 +114,13 @@ mod transport;
 mod watchdog;
 
 #[cfg(feature = "spinning")]
-pub use counters::{Counters, ServiceTime};
-#[cfg(feature = "spinning")]
 pub use disk::{Backing, Options, SpinningDisk};
 pub use memory::{
     Bytes, CALLS, Crash, Crashes, Device, Faults, FaultyDisk, FileBytes, Medium, MemoryDisk, Note,
     States, Step, Survival, crash_everywhere, crash_until, print_count,
 };
+#[cfg(feature = "spinning")]
+pub use model::{Counters, ServiceTime};
 #[cfg(feature = "spinning")]
 pub use model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
 #[cfg(feature = "spinning")]

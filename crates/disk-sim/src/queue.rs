@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::io::Errno;
 
-use crate::counters::Counters;
 use crate::medium::{Medium, Write};
+use crate::model::Counters;
 use crate::model::{Drive, Kind, Nanos, Parameters, Request};
 
 /// The callback for a completed request; it receives the bytes that a read returned.

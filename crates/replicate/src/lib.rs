@@ -83,7 +83,6 @@ mod error;
 mod follow;
 mod lease;
 mod manifest;
-mod names;
 mod options;
 mod owner;
 mod progress;

@@ -8,9 +8,9 @@ use haul_disk::Disk;
 
 use crate::error::{Error, Result};
 use crate::follow::{Follower, follow_once};
+use crate::manifest::names;
 use crate::manifest::object::ManifestObject;
 use crate::manifest::{HistoryEntry, LOG, Manifest, decode};
-use crate::names;
 use crate::remote::Remote;
 use crate::session::Sessions;
 

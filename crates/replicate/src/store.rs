@@ -9,8 +9,8 @@ use haul_file_store::{Options, Store};
 
 use crate::error::{Error, Result};
 use crate::follow::{Follower, fetch_file, follow_once};
+use crate::manifest::names::{self, VOLUMES};
 use crate::manifest::{Manifest, STORE};
-use crate::names::{self, VOLUMES};
 use crate::remote::Remote;
 use crate::restore::{Restored, load, state_at, verify_empty};
 use crate::session::Sessions;

@@ -1,6 +1,7 @@
 //! Models a hard disk drive as a state machine, without clock and I/O, that turns requests with
 //! arrival times into completion times.
 
+mod counters;
 mod destage;
 mod geometry;
 mod parameters;
@@ -12,9 +13,9 @@ mod sweep;
 mod tests;
 mod write_cache;
 
+pub use counters::{Counters, ServiceTime};
 pub use parameters::{MS, Nanos, Parameters, SECTOR_BYTES};
 
-use crate::counters::Counters;
 use geometry::Geometry;
 use plan::{Method, Plan};
 use seek::SeekCurve;

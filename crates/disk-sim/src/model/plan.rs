@@ -2,8 +2,7 @@
 
 use super::geometry::Location;
 use super::segments::Lookup;
-use super::{Drive, Kind, Nanos, Request};
-use crate::counters::ServiceTime;
+use super::{Drive, Kind, Nanos, Request, ServiceTime};
 
 /// The time components and the completion time for an access to the medium.
 #[derive(Debug, Clone, Copy)]

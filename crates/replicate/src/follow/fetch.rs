@@ -4,7 +4,7 @@ use bytes::Bytes;
 use haul_disk::{Disk, Durability, Open, write_full};
 
 use crate::error::{Error, Result};
-use crate::names;
+use crate::manifest::names;
 use crate::remote::Remote;
 
 /// Called between two requests. An error ends the work, which may be continued later.

@@ -10,7 +10,7 @@ use haul_disk::{Disk, Durability, Open, write_full};
 
 use crate::error::Result;
 use crate::follow::fetch::{Between, remove_unfinished};
-use crate::names::{self, BIG_FILES};
+use crate::manifest::names::{self, BIG_FILES};
 use crate::remote::Remote;
 
 /// The time between two comparisons with the remote store's list, which remove deleted objects'

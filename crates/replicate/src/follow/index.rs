@@ -4,8 +4,8 @@ use haul_disk::{Disk, Open, read_full};
 
 use crate::error::Result;
 use crate::follow::fetch::{fetch, replace_file};
+use crate::manifest::names::{self, INDEX_FILES};
 use crate::manifest::{IndexFile, Manifest};
-use crate::names::{self, INDEX_FILES};
 use crate::remote::Remote;
 
 /// The checkpoint files that the directory has.

@@ -19,9 +19,9 @@ use crate::follow::fetch::{Between, replace_file};
 use crate::follow::files::BigFiles;
 use crate::follow::index::IndexFiles;
 use crate::follow::segment::LocalSegment;
+use crate::manifest::names::{BIG_FILES, INDEX_FILES, VOLUMES};
 use crate::manifest::object::ManifestObject;
 use crate::manifest::{LOG, Manifest, STORE};
-use crate::names::{BIG_FILES, INDEX_FILES, VOLUMES};
 use crate::remote::Remote;
 
 pub(crate) use fetch::remove_unfinished;

@@ -6,8 +6,8 @@ use haul_disk::Disk;
 
 use crate::error::{Error, Result};
 use crate::follow::fetch::{Between, fetch};
+use crate::manifest::names;
 use crate::manifest::{Chunk, SegmentCopy};
-use crate::names;
 use crate::remote::Remote;
 
 /// A copied segment in a local file.

@@ -3,6 +3,7 @@
 
 mod format;
 mod history;
+pub(crate) mod names;
 pub(crate) mod object;
 
 use std::time::Duration;

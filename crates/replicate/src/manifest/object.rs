@@ -6,10 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use object_store::UpdateVersion;
 
-use super::{Manifest, decode, encode};
+use super::{Manifest, decode, encode, names};
 use crate::error::{Error, Result};
 use crate::lease::Lease;
-use crate::names;
 use crate::remote::{Fetched, Remote, Replaced};
 
 /// The manifest as it is in the remote store, and its version there.

@@ -3,7 +3,7 @@
 use haul_disk::{Disk, LOCK_NAME, Lock, Locked, this_process};
 
 use crate::error::{Error, Result};
-use crate::names::{BIG_FILES, INDEX_FILES, VOLUMES};
+use crate::manifest::names::{BIG_FILES, INDEX_FILES, VOLUMES};
 use crate::tier::disk::INCOMPLETE;
 use crate::tier::lazy_cache::CACHE;
 

@@ -9,8 +9,8 @@ use haul_disk::{Disk, Open, Subdir, read_full, write_full};
 
 use crate::error::{Error, Result};
 use crate::follow::write_small_files;
+use crate::manifest::names::VOLUMES;
 use crate::manifest::{Manifest, SegmentCopy};
-use crate::names::VOLUMES;
 use crate::tier::disk::create_marker;
 use crate::tier::stub;
 

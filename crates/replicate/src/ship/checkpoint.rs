@@ -6,7 +6,7 @@ use haul_append_log::Lsn;
 
 use crate::error::Result;
 use crate::manifest::IndexFile;
-use crate::names;
+use crate::manifest::names;
 use crate::ship::round::Shipper;
 use crate::ship::upload::upload;
 use crate::source::Source;

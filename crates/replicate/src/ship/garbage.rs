@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
+use crate::manifest::names;
 use crate::manifest::{Manifest, SegmentCopy};
-use crate::names;
 use crate::ship::discarded::Discarded;
 use crate::ship::round::Shipper;
 use crate::source::Source;

@@ -5,8 +5,8 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::error::Result;
+use crate::manifest::names;
 use crate::manifest::{HistoryEntry, Manifest, encode};
-use crate::names;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::manifest::SegmentCopy;
-use crate::names;
+use crate::manifest::names;
 use crate::ship::merger::{MergeJobs, Merger};
 use crate::ship::round::Shipper;
 use crate::source::Source;

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use crate::error::{Error, Result};
+use crate::manifest::names;
 use crate::manifest::{Chunk, SegmentCopy};
-use crate::names;
 use crate::remote::Remote;
 use crate::ship::buffers::Buffers;
 use crate::source::Source;

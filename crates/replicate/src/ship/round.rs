@@ -7,7 +7,7 @@ use haul_append_log::{Lsn, SegmentInfo};
 
 use crate::error::Result;
 use crate::manifest::Manifest;
-use crate::names;
+use crate::manifest::names;
 use crate::options::Options;
 use crate::owner::OwnedManifest;
 use crate::progress::Progress;

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use haul_append_log::{Position, SegmentBytes, SegmentInfo};
 
 use crate::error::{Error, Result};
+use crate::manifest::names;
 use crate::manifest::{Chunk, HEADER_BYTES, Manifest, SegmentCopy};
-use crate::names;
 use crate::ship::merger::upload_whole;
 use crate::ship::round::Shipper;
 use crate::source::Source;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::names;
+use crate::manifest::names;
 
 #[derive(Debug, Default)]
 pub(super) struct StoredFiles {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use haul_disk::{File, read_full};
 
 use crate::error::{Error, Result};
-use crate::names;
+use crate::manifest::names;
 use crate::remote::Remote;
 use crate::ship::round::Shipper;
 use crate::source::Source;

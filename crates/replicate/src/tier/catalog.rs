@@ -9,8 +9,8 @@ use parking_lot::RwLock;
 
 use crate::error::{Error, Result};
 use crate::manifest::SegmentCopy;
+use crate::manifest::names;
 use crate::manifest::object::ManifestObject;
-use crate::names;
 use crate::remote::Remote;
 
 /// The segments in the manifests that were loaded.

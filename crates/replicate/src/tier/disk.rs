@@ -19,7 +19,7 @@ use haul_file_store::REMOTE_MARKER;
 use crate::error::Result;
 use crate::follow::exists;
 use crate::manifest::HEADER_PAGE_BYTES;
-use crate::names::{self, BIG_FILES, VOLUMES};
+use crate::manifest::names::{self, BIG_FILES, VOLUMES};
 use crate::remote::Remote;
 use crate::tier::catalog::Catalog;
 use crate::tier::file::{Content, RemoteFile};

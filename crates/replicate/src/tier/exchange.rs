@@ -7,8 +7,8 @@ use haul_disk::{Disk, File, Open, Subdir, read_full};
 
 use crate::error::{Error, Result};
 use crate::follow::exists;
+use crate::manifest::names::{self, BIG_FILES, VOLUMES};
 use crate::manifest::{HEADER_PAGE_BYTES, SegmentCopy};
-use crate::names::{self, BIG_FILES, VOLUMES};
 use crate::remote::Remote;
 use crate::tier::disk::{INCOMPLETE, TieredDisk, create_marker};
 use crate::tier::stub;

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
 use crate::follow::fetch_file;
-use crate::names::{BIG_FILES, VOLUMES};
+use crate::manifest::names::{BIG_FILES, VOLUMES};
 use crate::tier::disk::{TieredDisk, remove_marker};
 
 /// The time between two looks at the local disk.

@@ -10,9 +10,9 @@ use haul_file_store::Store;
 use haul_testing::Random;
 use object_store::memory::InMemory;
 
+use crate::manifest::names;
 use crate::manifest::object::ManifestObject;
 use crate::manifest::{HistoryEntry, Manifest, decode};
-use crate::names;
 use crate::remote::Remote;
 use crate::restore::Restored;
 use crate::simulation::crash::machine::store_options;

@@ -1,6 +1,6 @@
 //! The names of a copy's objects, relative to its prefix.
 
-use crate::manifest::{Chunk, HistoryEntry, IndexFile, SegmentCopy};
+use super::{Chunk, HistoryEntry, IndexFile, SegmentCopy};
 
 /// The manifest's name, the only object that is replaced.
 pub(crate) const MANIFEST: &str = "manifest";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::Nanos;
+use super::Nanos;
 
 /// A service time's components, in virtual time. Their sum is the service time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
