@@ -185,6 +185,33 @@ fn console_creates_a_key_for_a_bucket_in_one_step() {
 }
 
 #[test]
+fn console_sets_the_quota_of_a_user() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let (dir, options) = key_file();
+    keys(&["create", "alice"], &options);
+    let borrowed: Vec<&str> = options.iter().map(String::as_str).collect();
+    let server = Server::start_with_keys(&dir.path().join("data"), &borrowed);
+    let mut browser = open(&server, KEYS);
+    let card = "document.querySelector('#view-keys .quota')";
+    browser.wait_for(&format!("{card}?.innerText.includes('No user has a quota')"));
+    browser.fill(&format!("{card}.querySelector('input[name=bytes]')"), "much");
+    browser.click(&format!("{card}.querySelector('button')"));
+    let message = "document.querySelector('#view-keys .message').innerText";
+    browser.wait_for(&format!("{message}.includes('is no size')"));
+    browser.fill(&format!("{card}.querySelector('input[name=bytes]')"), "10 GiB");
+    browser.click(&format!("{card}.querySelector('button')"));
+    browser.wait_for(&format!("{message} === 'Set the quota of alice.'"));
+    let shown = keys(&["list"], &options);
+    assert!(shown.contains("10GiB") || shown.contains("10 GiB"), "{shown}");
+    browser.evaluate("location.reload()");
+    browser.wait_for(&format!("{card}?.innerText.includes('0 B of 10')"));
+    browser.picture("quotas-of-users.png");
+    server.stop();
+}
+
+#[test]
 fn console_says_why_keys_cannot_be_changed() {
     if !is_installed("chromium") {
         return skip("chromium is not installed");

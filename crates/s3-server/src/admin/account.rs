@@ -1,6 +1,6 @@
 //! Logs browsers in and out: a key pair begins a session.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::Ipv6Addr;
 use std::num::NonZero;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::access::authorize::Principal;
 use crate::access::keys::key_ring::AllKeys;
+use crate::admin::keys::KeyLog;
 use crate::admin::page::{json_page, plain};
 use crate::admin::sessions::{NewSession, Proof, Sessions};
 use crate::admin::{Admin, operation};
@@ -37,7 +38,7 @@ impl Admin {
     pub(crate) async fn log_in(
         &self,
         request: Request<RequestBody>,
-        peer: Option<IpAddr>,
+        log: KeyLog,
     ) -> Response<Bytes> {
         if let Some(reason) = operation::foreign(request.method(), request.headers()) {
             return plain(StatusCode::FORBIDDEN, reason);
@@ -46,7 +47,7 @@ impl Admin {
             let text = "The server has no keys: every client of this machine has all rights\n";
             return plain(StatusCode::NOT_FOUND, text);
         }
-        let (now, peer) = (Instant::now(), peer.unwrap_or(Ipv6Addr::LOCALHOST.into()));
+        let (now, peer) = (Instant::now(), log.client.unwrap_or(Ipv6Addr::LOCALHOST.into()));
         if let Err(wait) = self.login_limit.try_take(peer, now) {
             let text = "Too many logins of this client: try again later\n";
             let mut response = plain(StatusCode::TOO_MANY_REQUESTS, text);
@@ -56,10 +57,12 @@ impl Admin {
         }
         let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await;
         let pair = body.ok().and_then(|body| serde_json::from_slice(&body.to_bytes()).ok());
-        match pair {
-            Some(pair) => begin(&self.keys, &self.sessions, &pair, now),
-            None => plain(StatusCode::BAD_REQUEST, "The body is not JSON, or is too long\n"),
-        }
+        let Some(pair) = pair else {
+            return plain(StatusCode::BAD_REQUEST, "The body is not JSON, or is too long\n");
+        };
+        let response = begin(&self.keys, &self.sessions, &pair, now);
+        log.logged_in(pair["access_key"].as_str().unwrap_or_default(), response.status()).await;
+        response
     }
 
     /// Ends the session of a request.

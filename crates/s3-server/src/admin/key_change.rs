@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use haul_file_store::Quota;
 use http::StatusCode;
 use serde_json::Value;
 
@@ -54,6 +55,7 @@ pub(super) enum KeyChange {
     SetRights { access_key: String, rights: NewRights },
     SetDisabled { access_key: String, is_disabled: bool },
     Remove { access_key: String },
+    SetQuota { user: String, quota: Quota },
 }
 
 /// The rights that a change gives to a key. Its rights to other scopes remain.
@@ -109,6 +111,10 @@ impl KeyChange {
                 is_disabled: change == "disable",
             }),
             "remove" => Ok(Self::Remove { access_key: text("access_key")? }),
+            "quota" => Ok(Self::SetQuota {
+                user: text("user")?,
+                quota: Quota { bytes: limit(&json, "bytes")?, objects: limit(&json, "objects")? },
+            }),
             other => Err(format!("there is no change \"{other}\"")),
         }
     }
@@ -121,13 +127,14 @@ impl KeyChange {
             Self::SetDisabled { is_disabled: true, .. } => "DisableAccessKey",
             Self::SetDisabled { is_disabled: false, .. } => "EnableAccessKey",
             Self::Remove { .. } => "DeleteAccessKey",
+            Self::SetQuota { .. } => "PutUserQuota",
         }
     }
 
-    /// Returns the access key that the change concerns; `None` for a new one.
+    /// Returns the access key that the change concerns; `None` for a new one, and for a user.
     pub(super) fn access_key(&self) -> Option<&str> {
         match self {
-            Self::Create { .. } => None,
+            Self::Create { .. } | Self::SetQuota { .. } => None,
             Self::SetRights { access_key, .. }
             | Self::SetDisabled { access_key, .. }
             | Self::Remove { access_key } => Some(access_key),
@@ -144,6 +151,14 @@ impl KeyChange {
         let server = server.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned());
         let grants = rights.grants.iter().map(|grant| format!("{}={}", grant.rights, grant.scope));
         Some(grants.chain(server).collect::<Vec<_>>().join("; "))
+    }
+
+    /// Returns the user and the quota that the change gives, as text for the audit log.
+    pub(super) fn quota(&self) -> Option<String> {
+        let Self::SetQuota { user, quota } = self else { return None };
+        let limit = |limit: Option<u64>| limit.map_or("none".to_owned(), |limit| limit.to_string());
+        let (bytes, objects) = (limit(quota.bytes), limit(quota.objects));
+        Some(format!("user={user}; bytes={bytes}; objects={objects}"))
     }
 
     /// Applies the change for a client that [may change](may_change) keys, and returns a new key.
@@ -198,8 +213,22 @@ impl KeyChange {
                 find(list, access_key)?;
                 list.remove(access_key);
             }
+            Self::SetQuota { user, quota } => {
+                list.set_quota(user, *quota).map_err(invalid)?;
+            }
         }
         Ok(None)
+    }
+}
+
+/// Returns a limit of a quota; `None` for no limit.
+fn limit(json: &Value, name: &str) -> Result<Option<u64>, String> {
+    match &json[name] {
+        Value::Null => Ok(None),
+        value => {
+            let limit = value.as_u64();
+            limit.map(Some).ok_or_else(|| format!("\"{name}\" is neither a number nor null"))
+        }
     }
 }
 

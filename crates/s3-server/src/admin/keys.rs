@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use haul_file_store::QuotaState;
 use haul_http_engine::{RequestBody, RequestIdentity};
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
@@ -23,6 +24,12 @@ use crate::audit::{AuditLog, KeyRecord};
 /// The maximum length of a change's body, in bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
 
+/// The longest access key that is logged, in bytes.
+const ACCESS_KEY_BYTES_MAX: usize = 128;
+
+/// The reason why a login fails.
+const WRONG_PAIR: &str = "the access key or the secret key is wrong";
+
 const FORBIDDEN: &str = "Only the administrator, or on a server without one a key with the right \
                          admin to all buckets, may list and change keys\n";
 
@@ -37,6 +44,8 @@ pub(crate) struct KeyLog {
 pub(super) struct KeyPage {
     pub(super) keys: AllKeys,
     pub(super) file: Option<Arc<dyn KeyFile>>,
+    /// The users' quotas, and what counts against them.
+    pub(super) quotas: Vec<QuotaState>,
 }
 
 impl KeyPage {
@@ -53,6 +62,7 @@ impl KeyPage {
             "login": login,
             "read_only_reason": self.read_only_reason(),
             "keys": json(&self.keys),
+            "quotas": self.quotas.iter().map(quota_json).collect::<Vec<_>>(),
         })))
     }
 
@@ -131,6 +141,27 @@ impl KeyPage {
 }
 
 impl KeyLog {
+    /// Appends the line for an attempt to log in with this access key, which may not exist.
+    pub(super) async fn logged_in(self, access_key: &str, status: StatusCode) {
+        let Self { audit: Some(audit), identity, client } = self else { return };
+        let user = Some(access_key).filter(|key| key.len() <= ACCESS_KEY_BYTES_MAX);
+        let identity = RequestIdentity { user: user.map(Arc::from), ..identity };
+        let append = move || {
+            audit.key_changed(&KeyRecord {
+                operation: "LogIn",
+                identity: &identity,
+                client,
+                access_key: None,
+                status: status.as_u16(),
+                error: (!status.is_success()).then_some(WRONG_PAIR),
+                rights: None,
+                quota: None,
+            });
+        };
+        // A failure to append is reported and counted by the log.
+        spawn_blocking(append).await.ok();
+    }
+
     fn append(&self, change: &KeyChange, outcome: &Result<Option<Key>, key_change::Refusal>) {
         let Some(audit) = &self.audit else { return };
         let new = outcome.as_ref().ok().and_then(Option::as_ref);
@@ -146,6 +177,7 @@ impl KeyLog {
             status: status.as_u16(),
             error,
             rights: change.rights().as_deref(),
+            quota: change.quota().as_deref(),
         });
     }
 }
@@ -191,6 +223,17 @@ fn key_json(key: &ActiveKey, is_disabled: bool) -> Value {
         "reads_metrics": key.reads_metrics,
         "expires_unix_s": key.expires_s(),
         "grants": grants_json(&key.grants),
+    })
+}
+
+fn quota_json(state: &QuotaState) -> Value {
+    let QuotaState { name, quota, usage } = state;
+    json!({
+        "user": name,
+        "quota_bytes": quota.bytes,
+        "quota_objects": quota.objects,
+        "used_bytes": usage.bytes,
+        "used_objects": usage.objects,
     })
 }
 

@@ -177,7 +177,8 @@ impl Admin {
     }
 
     fn key_page(&self) -> KeyPage {
-        KeyPage { keys: self.keys.clone(), file: self.key_file.clone() }
+        let quotas = self.store.load().owner_quotas();
+        KeyPage { keys: self.keys.clone(), file: self.key_file.clone(), quotas }
     }
 
     /// Changes the key file as the request demands.

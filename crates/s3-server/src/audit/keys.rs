@@ -1,4 +1,4 @@
-//! The audit lines for key changes in the console.
+//! The audit lines for logins to the console and key changes there.
 
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -8,7 +8,7 @@ use haul_line_log::Utc;
 
 use super::AuditLog;
 
-/// A key change, or a failed attempt.
+/// A login, a key change, or a failed attempt.
 pub(crate) struct KeyRecord<'a> {
     pub(crate) operation: &'static str,
     pub(crate) identity: &'a RequestIdentity,
@@ -19,10 +19,12 @@ pub(crate) struct KeyRecord<'a> {
     pub(crate) error: Option<&'a str>,
     /// The rights that the change gave to the key.
     pub(crate) rights: Option<&'a str>,
+    /// The user's quota that the change set.
+    pub(crate) quota: Option<&'a str>,
 }
 
 impl AuditLog {
-    /// Appends the line for a key change, or for a failed attempt.
+    /// Appends the line for a login, a key change, or a failed attempt.
     pub(crate) fn key_changed(&self, record: &KeyRecord<'_>) {
         let time = format!("{:.3}", Utc::of(SystemTime::now()));
         let client = record.client.map(|client| client.to_string());
@@ -39,6 +41,9 @@ impl AuditLog {
             .string("etag", None);
         if let Some(rights) = record.rights {
             line = line.string("rights", Some(rights.as_bytes()));
+        }
+        if let Some(quota) = record.quota {
+            line = line.string("quota", Some(quota.as_bytes()));
         }
         self.lines.append(&line.end());
     }

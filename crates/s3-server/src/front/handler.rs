@@ -93,7 +93,9 @@ impl Handler for Requests {
             }
             Answer::LogIn(request) => {
                 let page = Arc::clone(&self.page);
-                Box::pin(async move { Ok(page.log_in(request, peer).await.map(Counted::page)) })
+                let identity = RequestIdentity { id: front.ids.next(), user: None };
+                let log = KeyLog { audit: front.audit.clone(), identity, client: peer };
+                Box::pin(async move { Ok(page.log_in(request, log).await.map(Counted::page)) })
             }
             Answer::S3(request, principal) => {
                 let from = Connection { peer, is_encrypted: self.page.addresses.admin_has_tls() };

@@ -5,6 +5,7 @@ import { add_view } from "/console.js";
 import { clock, h, table } from "/console/elements.js";
 import { choice_of, outcomes, sure } from "/serve/controls.js";
 import { LIFETIMES, change_keys, key_list, secret_card } from "/serve/new_key.js";
+import { user_quotas } from "/serve/quota.js";
 
 const COLUMNS = [{ name: "access key", className: "break" }, { name: "user", className: "break" },
   { name: "rights", className: "break" }, { name: "expires", className: "fixed" },
@@ -14,6 +15,7 @@ const { message, say, attempt } = outcomes();
 const secret = secret_card({ say, attempt });
 const content = h("div", { className: "card" });
 const editor = h("div", { className: "card", hidden: true });
+const quota = h("div", {});
 
 // --- The list --------------------------------------------------------------------------------
 
@@ -44,7 +46,7 @@ function actions(key) {
 }
 
 async function refresh() {
-  const { keys, login, read_only_reason } = await key_list();
+  const { keys, login, quotas, read_only_reason } = await key_list();
   const is_fixed = (key) => read_only_reason || key.is_administrator || key.access_key === null;
   const state = (key) => {
     if (key.access_key === login) return h("span", {}, key.access_key, h("small", { className: "soft" }, " (you)"));
@@ -61,6 +63,12 @@ async function refresh() {
     is_fixed(key) ? "" : actions(key)]);
   const columns = read_only_reason ? COLUMNS.slice(0, 4) : COLUMNS;
   const create = h("button", { className: "main", onclick: () => edit(null) }, "Create a key…");
+  const users = keys.map(({ user }) => user).filter((user) => user);
+  const done = async (text) => {
+    await refresh();
+    say(text);
+  };
+  quota.replaceChildren(...(read_only_reason || !users.length ? [] : [user_quotas(quotas, users, { attempt, done })]));
   content.replaceChildren(
     table("Keys", columns, rows.map((row) => row.slice(0, columns.length))),
     read_only_reason ? h("p", { className: "soft" }, "The keys cannot be changed here. " + read_only_reason)
@@ -137,7 +145,7 @@ function edit(key) {
   else user.focus();
 }
 
-const element = h("div", { className: "stack" }, message, secret.element, editor, content,
+const element = h("div", { className: "stack" }, message, secret.element, editor, content, quota,
   h("p", { className: "soft" }, "Changes are in force at once and are in the audit log; haul keys changes the same file."));
 // A secret key does not stay in a view that is no longer shown. The frame hides the view in a listener
 // of the same event.
@@ -154,6 +162,7 @@ add_view("keys", "Keys", {
     try {
       await refresh();
     } catch (error) {
+      quota.replaceChildren();
       content.replaceChildren(h("p", { className: "bad", role: "alert" }, error.message));
     }
   },

@@ -1,8 +1,9 @@
-// The quota of a bucket: what counts against it, and a form that sets it, as only the administrator
-// may.
+// Quotas of buckets and of users: what counts against them, and forms that set them, as only the
+// administrator may.
 
-import { bytes, count, h } from "/console/elements.js";
-import { outcomes } from "/serve/controls.js";
+import { bytes, count, h, table } from "/console/elements.js";
+import { form_of, outcomes } from "/serve/controls.js";
+import { change_keys } from "/serve/new_key.js";
 import { child, path_of, s3, xml_of } from "/serve/s3.js";
 
 // Returns the use of a quota as the table of buckets shows it; `size` is an entry of /buckets.json.
@@ -35,6 +36,35 @@ function parse_count(text) {
   return Number(text);
 }
 
+const limit_field = (name, value = "") =>
+  h("input", { name, value, placeholder: "no limit", size: 12, autocomplete: "off" });
+
+// Returns the card with the quotas of users, each of which is for all buckets of a user. `users` are
+// those that have keys, `done` is called after a change.
+export function user_quotas(quotas, users, { attempt, done }) {
+  const rows = quotas.map((quota) => [quota.user, quota_use(quota)]);
+  const names = [...new Set([...users, ...quotas.map(({ user }) => user)])].sort();
+  const user = h("select", { "aria-label": "User", onchange: () => show() }, names.map((name) => h("option", {}, name)));
+  const [size, objects] = [limit_field("bytes"), limit_field("objects")];
+  const show = () => {
+    const found = quotas.find((quota) => quota.user === user.value);
+    size.value = typeof found?.quota_bytes === "number" ? exact(found.quota_bytes) : "";
+    objects.value = found?.quota_objects ?? "";
+  };
+  show();
+  const set = () => attempt(async () => {
+    const limit = (field, parse) => (field.value.trim() ? parse(field.value) : null);
+    const limits = { bytes: limit(size, parse_bytes), objects: limit(objects, parse_count) };
+    await change_keys({ change: "quota", user: user.value, ...limits });
+    await done(`Set the quota of ${user.value}.`);
+  });
+  const empty = "No user has a quota, which limits all buckets of the user together.";
+  return h("section", { className: "card stack quota", "aria-label": "Quotas of users" },
+    table("Quotas of users", [{ name: "user", className: "break" }, { name: "used" }], rows, { empty }),
+    form_of(set, h("p", { className: "fields" }, h("label", {}, "User ", user), h("label", {}, "Bytes ", size),
+      h("label", {}, "Objects ", objects), h("button", {}, "Set quota"))));
+}
+
 // Returns the element for the quota of one bucket; `null` for a client that may not read it.
 export async function quota_card(bucket) {
   const path = path_of(bucket) + "?quota";
@@ -43,8 +73,7 @@ export async function quota_card(bucket) {
   if (!found) return null;
   const { message, say, attempt } = outcomes();
   const use = h("p", {});
-  const field = (name, placeholder) => h("input", { name, placeholder, size: 12 });
-  const [size, objects] = [field("bytes", "no limit"), field("objects", "no limit")];
+  const [size, objects] = [limit_field("bytes"), limit_field("objects")];
   const show = (quota) => {
     const number = (name) => (child(quota, name) === "" ? null : Number(child(quota, name)));
     const [quota_bytes, quota_objects] = [number("Bytes"), number("Objects")];

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use base64_simd::STANDARD as BASE64;
 use haul_s3_server::{AuditLog, Credentials, Key, KeyFile, KeyList, KeyRing, Logs};
+use haul_testing::eventually;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -88,6 +89,55 @@ fn key_of(list: &mut KeyList, user: &str, rights: &str, scope: &str) -> Key {
     let key = list.create(user, SystemTime::now()).unwrap();
     key.allow(scope.parse().unwrap(), rights.parse().unwrap()).unwrap();
     key.clone()
+}
+
+#[test]
+fn logins_are_audited() {
+    let console = Console::new(Some(administrator()), KeyList::default(), None);
+    let log_in = |access_key: &str, secret_key: &str| {
+        let pair = json!({ "access_key": access_key, "secret_key": secret_key }).to_string();
+        let headers = [("x-haul-console", "1")];
+        console.server.admin.send("POST", "/login", &headers, pair.as_bytes()).status
+    };
+    let long = "k".repeat(200);
+    let statuses = [log_in("root", "wrong"), log_in(&long, "x"), log_in(ROOT.0, ROOT.1)];
+    assert_eq!(statuses, [401, 401, 200]);
+    let lines = console.lines.take(3);
+    for (line, (user, status)) in
+        lines.iter().zip([(json!("root"), 401), (Value::Null, 401), (json!("root"), 200)])
+    {
+        let found = (&line["operation"], &line["access_key"], &line["status"]);
+        assert_eq!(found, (&json!("LogIn"), &user, &json!(status)));
+        assert_eq!(line["error"].is_null(), status == 200);
+        assert!(!line.to_string().contains("secret\":"), "{line}");
+    }
+}
+
+#[test]
+fn administrator_sets_quotas_of_users_in_the_console() {
+    let mut list = KeyList::default();
+    let alice = key_of(&mut list, "alice", "admin", "*");
+    let console = Console::new(Some(administrator()), list, None);
+    let quota = |bytes: Value| json!({ "change": "quota", "user": "alice", "bytes": bytes });
+    let listed = || console.list(ROOT)["quotas"].clone();
+    assert_eq!(listed(), json!([]));
+    let reply = console.send(ROOT, &quota(5000.into()));
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let expected = json!([{ "user": "alice", "quota_bytes": 5000, "quota_objects": null,
+        "used_bytes": 0, "used_objects": 0 }]);
+    eventually("the store has the quota", || listed() == expected);
+    let pair = (&*alice.access_key, &*alice.secret_key);
+    // The administrator's alone.
+    assert_eq!(console.send(pair, &quota(Value::Null)).status, 403);
+    assert_eq!(console.send(ROOT, &quota("5000".into())).status, 400);
+    assert_eq!(console.send(ROOT, &json!({ "change": "quota", "user": "haul" })).status, 400);
+    assert_eq!(console.send(ROOT, &quota(Value::Null)).status, 200);
+    eventually("the store has no quota", || listed() == json!([]));
+    let lines = console.lines.take(4);
+    assert_eq!(lines[0]["operation"], "PutUserQuota");
+    assert_eq!(lines[0]["quota"], "user=alice; bytes=5000; objects=none");
+    let statuses: Vec<_> = lines.iter().map(|line| line["status"].as_u64().unwrap()).collect();
+    assert_eq!(statuses, [200, 403, 400, 200]);
 }
 
 #[test]
