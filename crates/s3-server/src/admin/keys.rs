@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use haul_file_store::QuotaState;
+use haul_file_store::{Quota, QuotaState};
 use haul_http_engine::{RequestBody, RequestIdentity};
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
@@ -44,8 +44,8 @@ pub(crate) struct KeyLog {
 pub(super) struct KeyPage {
     pub(super) keys: AllKeys,
     pub(super) file: Option<Arc<dyn KeyFile>>,
-    /// The users' quotas, and what counts against them.
-    pub(super) quotas: Vec<QuotaState>,
+    /// What counts against the users' quotas that the store has applied.
+    pub(super) used: Vec<QuotaState>,
 }
 
 impl KeyPage {
@@ -62,8 +62,26 @@ impl KeyPage {
             "login": login,
             "read_only_reason": self.read_only_reason(),
             "keys": json(&self.keys),
-            "quotas": self.quotas.iter().map(quota_json).collect::<Vec<_>>(),
+            "quotas": self.quotas(),
         })))
+    }
+
+    /// Returns the users' quotas, and what counts against those that are applied.
+    fn quotas(&self) -> Value {
+        let Some(keys) = self.keys.file_keys() else { return json!([]) };
+        let usage =
+            |user: &str| self.used.iter().find(|state| state.name == user).map(|state| state.usage);
+        let quota = |(user, quota): (&String, &Quota)| {
+            let usage = usage(user);
+            json!({
+                "user": user,
+                "quota_bytes": quota.bytes,
+                "quota_objects": quota.objects,
+                "used_bytes": usage.map(|usage| usage.bytes),
+                "used_objects": usage.map(|usage| usage.objects),
+            })
+        };
+        keys.quotas.iter().map(quota).collect()
     }
 
     /// Returns why the keys cannot be changed; `None` if they can.
@@ -223,17 +241,6 @@ fn key_json(key: &ActiveKey, is_disabled: bool) -> Value {
         "reads_metrics": key.reads_metrics,
         "expires_unix_s": key.expires_s(),
         "grants": grants_json(&key.grants),
-    })
-}
-
-fn quota_json(state: &QuotaState) -> Value {
-    let QuotaState { name, quota, usage } = state;
-    json!({
-        "user": name,
-        "quota_bytes": quota.bytes,
-        "quota_objects": quota.objects,
-        "used_bytes": usage.bytes,
-        "used_objects": usage.objects,
     })
 }
 

@@ -177,8 +177,8 @@ impl Admin {
     }
 
     fn key_page(&self) -> KeyPage {
-        let quotas = self.store.load().owner_quotas();
-        KeyPage { keys: self.keys.clone(), file: self.key_file.clone(), quotas }
+        let used = self.store.load().owner_quotas();
+        KeyPage { keys: self.keys.clone(), file: self.key_file.clone(), used }
     }
 
     /// Changes the key file as the request demands.

@@ -13,8 +13,11 @@ export function quota_use(size) {
   return limits.filter((limit) => limit).join(", ") || undefined;
 }
 
-const used_of = (used, limit, text) =>
-  typeof limit === "number" ? `${text(used)} of ${text(limit)}` : "";
+// The use of a quota is not known before the server has applied it.
+const used_of = (used, limit, text) => {
+  if (typeof limit !== "number") return "";
+  return typeof used === "number" ? `${text(used)} of ${text(limit)}` : `at most ${text(limit)}`;
+};
 
 const UNITS = ["", "K", "M", "G", "T", "P"];
 
