@@ -27,7 +27,8 @@ struct Times {
 /// 1. Within one mounted file system, or if both file systems store files themselves, the inode
 ///    numbers decide.
 /// 2. One file has one `mtime`, whichever mount shows it, and one `ctime`, except in user space
-///    (FUSE), where some file systems invent the `ctime`.
+///    (FUSE), where some file systems invent the `ctime`. An overlay says nothing: with
+///    `metacopy=on` or a data-only layer, one layer has the times and another the content.
 /// 3. A write lease on the file that is stored locally is granted only to its sole opener. So it is
 ///    refused while the other file is open if that is the same one: whatever shows the file must
 ///    have it open, too.
@@ -50,14 +51,9 @@ pub(super) fn check(keep: &FileInfo, drop: &FileInfo) -> Result<(), SkipReason> 
     if keep_is_local && drop_is_local {
         return Ok(());
     }
-    let is_fuse = [&keep_stored, &drop_stored].map(|it| it.file_system == FileSystem::Fuse);
-    if let (Some(keep), Some(drop)) = (times(&opened_keep.file), times(&opened_drop.file)) {
-        let differ = |a: i64, b: i64| a.abs_diff(b) >= TICK_NS.unsigned_abs();
-        if differ(keep.modified_ns, drop.modified_ns)
-            || (is_fuse == [false; 2] && differ(keep.changed_ns, drop.changed_ns))
-        {
-            return Ok(());
-        }
+    let file_systems = [keep_stored.file_system, drop_stored.file_system];
+    if have_other_times(&file_systems, &opened_keep.file, &opened_drop.file) {
+        return Ok(());
     }
     drop_both(opened_keep, opened_drop);
     let (local, shown) = match (keep_is_local, drop_is_local) {
@@ -66,6 +62,18 @@ pub(super) fn check(keep: &FileInfo, drop: &FileInfo) -> Result<(), SkipReason> 
         _ => return Err(SkipReason::MaybeSameFile(keep.path.clone())),
     };
     check_by_lease(&open(local)?, || open(shown), keep)
+}
+
+/// `true` if the times of two files prove that they are two; see [`check`].
+fn have_other_times(file_systems: &[FileSystem; 2], keep: &File, drop: &File) -> bool {
+    let is_any = |kind: &FileSystem| file_systems.contains(kind);
+    let (false, Some(keep), Some(drop)) = (is_any(&FileSystem::Overlay), times(keep), times(drop))
+    else {
+        return false;
+    };
+    let differ = |a: i64, b: i64| a.abs_diff(b) >= TICK_NS.unsigned_abs();
+    differ(keep.modified_ns, drop.modified_ns)
+        || (!is_any(&FileSystem::Fuse) && differ(keep.changed_ns, drop.changed_ns))
 }
 
 /// Closes both files, so that the lease of the next step is not refused because of them.

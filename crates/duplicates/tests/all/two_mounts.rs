@@ -1,12 +1,14 @@
 //! Tests that one file seen through two mounts is not taken for two copies: union mounts, file
 //! systems in user space, and bind mounts of them.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::SystemTime;
 
 use haul_duplicates::act::{Action, Options};
 use haul_testing::{eventually, skip};
+use rustix::fs::{XattrFlags, setxattr};
 
 use crate::actions::{group, options, process};
 use crate::disk_dir;
@@ -19,15 +21,22 @@ struct Mounted {
 
 impl Mounted {
     fn overlay(dir: &Path, name: &str, lower: &str, upper: &str) -> Option<Self> {
-        let at = dir.join(name);
-        let work = dir.join(format!("{upper}-work"));
-        for dir in [&at, &work, &dir.join(upper)] {
+        let work = format!("{upper}-work");
+        for dir in [&work, upper].map(|name| dir.join(name)) {
             fs::create_dir_all(dir).unwrap();
         }
-        let [lower, upper] = [lower, upper].map(|name| dir.join(name).display().to_string());
-        let layers = format!("lowerdir={lower},upperdir={upper},workdir={}", work.display());
+        let layers = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+        Self::kernel(dir, name, &["-t", "overlay", "none", "-o", &layers])
+    }
+
+    /// Calls mount(8) in `dir` with these arguments; `None` if it fails.
+    fn kernel(dir: &Path, name: &str, arguments: &[&str]) -> Option<Self> {
+        let at = dir.join(name);
+        if !at.exists() {
+            fs::create_dir_all(&at).unwrap();
+        }
         let mut mount = Command::new("mount");
-        mount.args(["-t", "overlay", "none", "-o", &layers]).arg(&at).stderr(Stdio::null());
+        mount.current_dir(dir).args(arguments).arg(&at).stderr(Stdio::null());
         let is_mounted = mount.status().is_ok_and(|status| status.success());
         is_mounted.then_some(Self { at, server: None })
     }
@@ -109,6 +118,45 @@ fn overlay_and_its_layers_show_one_file() {
         return skip("overlay of an overlay cannot be mounted");
     };
     assert_untouched(dir, &second.at.join("f"), &dir.join("lower/f"));
+}
+
+/// Sets the times of a file, without opening it for writing.
+fn set_old_times(path: &Path) {
+    File::open(path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+}
+
+#[test]
+fn overlay_that_stores_times_and_content_in_two_layers_shows_one_file() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    fs::create_dir(dir.join("lower")).unwrap();
+    fs::write(dir.join("lower/f"), "only").unwrap();
+    if !is_root() {
+        return;
+    }
+    fs::create_dir(dir.join("upper")).unwrap();
+    fs::create_dir(dir.join("work")).unwrap();
+    let layers = "metacopy=on,lowerdir=lower,upperdir=upper,workdir=work";
+    let overlay = Mounted::kernel(dir, "merged", &["-t", "overlay", "none", "-o", layers]);
+    let Some(overlay) = overlay else { return skip("overlay cannot be mounted") };
+    // Copies only the metadata to the upper layer.
+    set_old_times(&overlay.at.join("f"));
+    assert_eq!(fs::read(dir.join("upper/f")).unwrap(), [0; 4]);
+    assert_untouched(dir, &overlay.at.join("f"), &dir.join("lower/f"));
+
+    // The upper layer is now one without content, and `lower` a data-only layer.
+    drop(overlay);
+    let layers = ["-t", "overlay", "none", "-o", "lowerdir=upper::lower"];
+    let Some(overlay) = Mounted::kernel(dir, "data-only", &layers) else {
+        return skip("overlay with a data-only layer cannot be mounted");
+    };
+    // Only a file with a redirect is looked up in a data-only layer.
+    let redirect = |value: &[u8]| {
+        let flags = XattrFlags::empty();
+        setxattr(dir.join("upper/f"), "trusted.overlay.redirect", value, flags).unwrap();
+    };
+    redirect(b"/f");
+    assert_untouched(dir, &overlay.at.join("f"), &dir.join("lower/f"));
 }
 
 #[test]
