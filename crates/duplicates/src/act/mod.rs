@@ -144,8 +144,9 @@ impl Executor {
     }
 
     /// Processes a redundant file with the first file to keep that suits; returns that file. If the
-    /// first one differs from `drop` in content, permissions, attributes or file system, the next
-    /// one is tried. A file to keep that can have no more links gives its place to `drop`.
+    /// first one is a mount point, or differs from `drop` in content, permissions, attributes or
+    /// file system, the next one is tried. A file to keep that can have no more links gives its
+    /// place to `drop`.
     fn process_file<'a>(
         &mut self,
         keep: &mut Vec<&'a FileInfo>,
@@ -162,6 +163,7 @@ impl Executor {
                 }
                 Err(
                     reason @ (SkipReason::ContentDiffers(_)
+                    | SkipReason::MountPoint(_)
                     | SkipReason::OtherFileSystem(_)
                     | SkipReason::OtherPermissions(_)
                     | SkipReason::OtherAttributes { .. }),
@@ -195,6 +197,10 @@ impl Executor {
         let drop = OpenFile::open(&drop.path, &drop.identity)?;
         if keep.is_same_entry(&drop) {
             return Err(SkipReason::SameEntry(keep.path));
+        }
+        // Only sharing blocks leaves both names as they are.
+        if keep.is_mount_point() && self.options.action != Action::Dedupe {
+            return Err(SkipReason::MountPoint(keep.path));
         }
         let is_link = keep.is_same_file(&drop);
         if is_link && matches!(self.options.action, Action::HardLink | Action::Dedupe) {

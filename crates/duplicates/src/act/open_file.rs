@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use haul_bulk_read::open_directory;
 use haul_disk::{Error, Lease, LeaseOutcome, Op};
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, StatxFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{StatxAttributes, StatxFlags};
 use rustix::fs::{flock, fstat, makedev, openat, statx};
 use rustix::io::Errno;
 
@@ -90,9 +91,24 @@ impl OpenFile {
     }
 
     /// `true` if this file and `other` were opened through the same directory entry, so that
-    /// removing the name of one file would remove the name of the other.
+    /// removing the name of one file would remove the name of the other. One file of which no link
+    /// exists has one entry, whatever its paths are.
     pub(super) fn is_same_entry(&self, other: &Self) -> bool {
-        self.dir_identity == other.dir_identity && self.name == other.name
+        let is_one_entry = self.dir_identity == other.dir_identity && self.name == other.name;
+        is_one_entry || (self.is_same_file(other) && self.links().is_ok_and(|links| links < 2))
+    }
+
+    /// Returns the number of names of the file.
+    fn links(&self) -> Result<u32, Errno> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+        statx(&self.file, c"", flags, StatxFlags::NLINK).map(|found| found.stx_nlink)
+    }
+
+    /// `true` if the file itself is mounted on its name (`mount --bind FILE NAME`): the name refers
+    /// to the file only until it is unmounted, and the file has another name or none.
+    pub(super) fn is_mount_point(&self) -> bool {
+        let found = statx(&self.file, c"", AtFlags::EMPTY_PATH, StatxFlags::empty());
+        found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
     }
 
     /// Takes an advisory lock (`flock`) without waiting for it.

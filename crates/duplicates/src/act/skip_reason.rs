@@ -40,6 +40,13 @@ pub enum SkipReason {
     /// The path refers to the same directory entry as the file to keep.
     #[error("another path to {path} itself", path = .0.display())]
     SameEntry(PathBuf),
+    /// The file to keep is mounted on its name, so that it loses this name when it is unmounted.
+    #[error(
+        "{path} is a mount point, which shows a file stored under another name: process it where \
+         it is stored",
+        path = .0.display()
+    )]
+    MountPoint(PathBuf),
     /// The file is already a hard link to the file to keep.
     #[error("already a hard link to {path}", path = .0.display())]
     AlreadyLinked(PathBuf),

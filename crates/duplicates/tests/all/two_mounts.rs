@@ -182,6 +182,59 @@ fn copies_in_an_overlay_and_elsewhere_are_two_files() {
     assert_eq!(process(options(Action::Remove), &inside).done, [overlay.at.join("g")]);
 }
 
+/// Processes names of one file with `match_links`, in both orders, and asserts that none of them
+/// is removed for another one of `names`.
+fn assert_names_untouched(dir: &Path, names: [&Path; 2]) {
+    for action in actions(dir) {
+        for paths in [names, [names[1], names[0]]] {
+            let mut matching = options(action.clone());
+            matching.rules.match_links = true;
+            let done = process(matching, &group(&paths.map(PathBuf::from)));
+            assert!(done.done.is_empty(), "{action:?} of {paths:?}");
+            for path in paths {
+                let is_file = fs::symlink_metadata(path).unwrap().is_file();
+                assert!(is_file && fs::read(path).unwrap() == b"only", "{action:?} of {paths:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bind_mounts_are_no_names_that_keep_a_file() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    for name in ["file", "directory"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
+    fs::write(dir.join("directory/f"), "only").unwrap();
+    fs::write(dir.join("file/f"), "").unwrap();
+    let [stored, shown] = ["directory/f", "file/f"].map(|name| dir.join(name));
+    if !is_root() {
+        return;
+    }
+    let bind = |from: &str, to: &str| Mounted::kernel(dir, to, &["--bind", from]);
+    let Some(file) = bind("directory/f", "file/f") else { return skip("no bind mounts") };
+    let Some(other) = bind("directory", "other") else { return skip("no bind mounts") };
+    let other_name = other.at.join("f");
+    // One link, then two: the number of links alone does not show that there is one name.
+    for link in ["directory/g", "directory/h"] {
+        assert_names_untouched(dir, [&stored, &shown]);
+        assert_names_untouched(dir, [&stored, &other_name]);
+        assert_names_untouched(dir, [&shown, &other_name]);
+        fs::hard_link(&stored, dir.join(link)).unwrap();
+    }
+    // Another copy is removed for a copy, not for the mount.
+    let copies = ["copy1", "copy2"].map(|name| dir.join(name));
+    copies.iter().for_each(|copy| fs::write(copy, "only").unwrap());
+    let removed = process(options(Action::Remove), &group(&[shown.clone(), copies[0].clone()]));
+    assert!(removed.done.is_empty() && removed.skipped[0].1.contains("mount point"));
+    let mut keep_two = options(Action::Remove);
+    keep_two.rules.keep_count = 2;
+    let removed = process(keep_two, &group(&[shown, copies[0].clone(), copies[1].clone()]));
+    assert_eq!(removed.done, [&*copies[1]], "{:?}", removed.skipped);
+    drop(file);
+}
+
 #[test]
 fn file_systems_in_user_space_show_one_file() {
     let dir = disk_dir();
