@@ -80,6 +80,7 @@ mod memory;
 mod os;
 mod pace;
 mod probe;
+mod project;
 mod residency;
 mod send_queue;
 mod standard_streams;
@@ -114,6 +115,7 @@ pub use pace::{
     NotPaced, Pace, PaceBudget, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN,
 };
 pub use probe::{DirectIo, FileSystem, Mount, Storage, Superblock, probe};
+pub use project::project;
 pub use residency::{Residency, evict, resident, warm};
 pub use send_queue::send_queue_bytes;
 pub use standard_streams::replace_closed_streams;

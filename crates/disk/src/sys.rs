@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+use rustix::ioctl::{Getter, Opcode, Updater, ioctl, opcode};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// `cachestat`'s system call number (Linux 6.5), equal on every architecture that Rust supports.
@@ -218,6 +218,32 @@ pub(crate) fn dedupe(fd: BorrowedFd<'_>, range: &mut DedupeRange) -> io::Result<
     let update = unsafe { Updater::<DEDUPE, _>::new(range) };
     // SAFETY: as above; the descriptor is open for as long as it is borrowed.
     unsafe { ioctl(fd, update) }.map_err(io::Error::from)
+}
+
+/// The kernel's `struct fsxattr`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InodeSettings {
+    pub(crate) flags: u32,
+    pub(crate) extent_bytes: u32,
+    pub(crate) extents: u32,
+    pub(crate) project: u32,
+    pub(crate) copied_extent_bytes: u32,
+    pub(crate) _reserved: [u8; 8],
+}
+
+const _: () = assert!(size_of::<InodeSettings>() == 28);
+
+/// The ioctl `FS_IOC_FSGETXATTR`.
+const GET_SETTINGS: Opcode = opcode::read::<InodeSettings>(b'X', 31);
+
+/// Returns a file's settings beside its flags (`FS_IOC_FSGETXATTR`).
+pub(crate) fn inode_settings(fd: BorrowedFd<'_>) -> io::Result<InodeSettings> {
+    // SAFETY: the ioctl number matches the layout of the result (size asserted above), of which
+    // each bit pattern is valid.
+    let get = unsafe { Getter::<GET_SETTINGS, InodeSettings>::new() };
+    // SAFETY: as above; the descriptor is open for as long as it is borrowed.
+    unsafe { ioctl(fd, get) }.map_err(io::Error::from)
 }
 
 /// Returns the allocator's free memory to the system.

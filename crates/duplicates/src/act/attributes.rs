@@ -1,11 +1,13 @@
 //! What a file has beside its content, owner, mode and times: extended attributes, among them ACLs,
-//! capabilities and security labels, and the flags of `chattr`.
+//! capabilities and security labels, and the flags and the project of `chattr`.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 
+use haul_disk::project;
 use rustix::fs::{IFlags, XattrFlags, ioctl_getflags};
 use rustix::fs::{fgetxattr, flistxattr, fremovexattr, fsetxattr};
 use rustix::io::Errno;
@@ -13,12 +15,22 @@ use rustix::io::Errno;
 /// The extended attribute that holds the ACL.
 const ACL: &CStr = c"system.posix_acl_access";
 
-/// The extended attributes and the flags of a file.
+/// The flags that the kernel sets by itself, by how it stores the file: `FS_DIRTY_FL`,
+/// `FS_COMPRBLK_FL`, `FS_INDEX_FL`, `FS_HUGE_FILE_FL`, `FS_EXTENT_FL`, `FS_EA_INODE_FL`,
+/// `FS_EOFBLOCKS_FL` and `FS_INLINE_DATA_FL`. All others count, also those that rustix does not
+/// name, such as `FS_NOCOMP_FL` and `FS_DAX_FL`.
+const STORAGE_FLAGS: IFlags = IFlags::from_bits_retain(
+    0x100 | 0x200 | 0x1000 | 0x4_0000 | 0x8_0000 | 0x20_0000 | 0x40_0000 | 0x1000_0000,
+);
+
+/// The extended attributes, the flags and the project of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Attributes {
     extended: BTreeMap<CString, Vec<u8>>,
-    /// Only flags that a user sets. Empty on a file system without flags.
+    /// Without [`STORAGE_FLAGS`]. Empty on a file system without flags.
     flags: IFlags,
+    /// `None` on a file system without projects.
+    project: Option<u32>,
 }
 
 impl Attributes {
@@ -31,8 +43,9 @@ impl Attributes {
                 extended.insert(name, value);
             }
         }
-        let flags = ioctl_getflags(file).unwrap_or(IFlags::empty()).intersection(IFlags::all());
-        Ok(Self { extended, flags })
+        let flags = ioctl_getflags(file).unwrap_or(IFlags::empty()).difference(STORAGE_FLAGS);
+        let project = project(file.as_fd()).map_err(|error| error.source)?;
+        Ok(Self { extended, flags, project })
     }
 
     /// Names the first attribute in which two files differ.
@@ -41,7 +54,8 @@ impl Attributes {
         let differs = |name: &&CString| self.extended.get(*name) != other.extended.get(*name);
         let extended = names.find(differs).map(|name| title(name));
         let flags = || (self.flags != other.flags).then(|| "flags (lsattr)".to_owned());
-        extended.or_else(flags)
+        let project = || (self.project != other.project).then(|| "project (lsattr -p)".to_owned());
+        extended.or_else(flags).or_else(project)
     }
 
     /// Sets the extended attributes of a new file, except its ACL.

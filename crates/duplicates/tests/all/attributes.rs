@@ -167,6 +167,31 @@ fn move_that_would_lose_an_attribute_is_refused_and_leaves_nothing() {
     assert_eq!(moved.done, [b]);
 }
 
+/// Asserts that no link replaces a file on `file_system` after `chattr` with this argument.
+fn assert_chattr_counts(file_system: &str, image_bytes: u64, arguments: &[&str], reason: &str) {
+    let Some(image) = LoopImage::new(file_system, image_bytes) else { return };
+    write_all(image.mount(), &[("a", b"content"), ("b", b"content"), ("c", b"content")]);
+    let [a, b, c] = ["a", "b", "c"].map(|name| image.mount().join(name));
+    let changed = Command::new("chattr").args(arguments).arg(&b).status();
+    if !changed.is_ok_and(|status| status.success()) {
+        return skip(&format!("chattr {arguments:?} fails on {file_system}"));
+    }
+    for action in [Action::HardLink, Action::SymLink] {
+        let actions = process(options(action), &group(&[a.clone(), b.clone()]));
+        assert!(actions.done.is_empty(), "{file_system} {arguments:?}");
+        assert!(actions.skipped[0].1.contains(reason), "{:?}", actions.skipped);
+    }
+    let actions = process(options(Action::HardLink), &group(&[a, c.clone()]));
+    assert_eq!(actions.done, [c], "{:?}", actions.skipped);
+}
+
+#[test]
+fn links_do_not_change_flags_or_the_project_of_any_file_system() {
+    assert_chattr_counts("btrfs", 128 << 20, &["+m"], "flags");
+    assert_chattr_counts("xfs", 512 << 20, &["+x"], "flags");
+    assert_chattr_counts("xfs", 512 << 20, &["-p", "7"], "project");
+}
+
 #[test]
 fn file_to_keep_without_links_to_spare_gives_its_place_to_the_next() {
     let Some(image) = LoopImage::new("ext4", 96 << 20) else { return };
