@@ -85,6 +85,21 @@ impl FileSystem {
         }
     }
 
+    /// Returns the largest number of hard links of a file, if it is known and may be reached.
+    ///
+    /// # Source
+    /// `EXT4_LINK_MAX`, `EXT2_LINK_MAX` and `BTRFS_LINK_MAX` in the kernel's sources.
+    #[must_use]
+    pub fn links_max(&self) -> Option<u32> {
+        match self {
+            Self::Ext4 => Some(65_000),
+            Self::Btrfs => Some(65_535),
+            Self::Other(name) if name == "ext3" => Some(65_000),
+            Self::Other(name) if name == "ext2" => Some(32_000),
+            _ => None,
+        }
+    }
+
     /// `true` if the files are an interface to the kernel: their lengths say nothing about what a
     /// read returns, and a read may wait, or change something.
     #[must_use]

@@ -101,13 +101,15 @@ pub struct Executor {
     /// The time of the last `syncfs` of each file system, by device number, in nanoseconds since
     /// 1970.
     synced: HashMap<u64, i64>,
+    /// The number of links that a dry run would have created, by device and inode number.
+    planned_links: HashMap<(u64, u64), u32>,
 }
 
 impl Executor {
     /// Creates an executor.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self { options, synced: HashMap::new() }
+        Self { options, synced: HashMap::new(), planned_links: HashMap::new() }
     }
 
     /// Processes a group. [`choose`] selects the files to keep; the action is executed on each
@@ -153,12 +155,13 @@ impl Executor {
         drop: &'a FileInfo,
     ) -> Result<&'a FileInfo, SkipReason> {
         let mut outcome = Err(SkipReason::NoFileToKeep);
+        let mut exhausted = None;
         let mut tried = 0;
         while let Some(next) = keep.get(tried).copied() {
             match self.process_pair(next, drop) {
                 Ok(()) => return Ok(next),
                 Err(reason @ SkipReason::LinksExhausted(_)) => {
-                    outcome = Err(reason);
+                    exhausted = Some(reason);
                     keep.remove(tried);
                 }
                 Err(
@@ -174,10 +177,9 @@ impl Executor {
                 Err(reason) => return Err(reason),
             }
         }
-        if matches!(outcome, Err(SkipReason::LinksExhausted(_))) {
-            keep.push(drop);
-        }
-        outcome
+        let Some(reason) = exhausted else { return outcome };
+        keep.push(drop);
+        Err(reason)
     }
 
     fn process_pair(&mut self, keep: &FileInfo, drop: &FileInfo) -> Result<(), SkipReason> {
@@ -210,7 +212,7 @@ impl Executor {
             check_attributes(&keep, &drop)?;
         }
         if self.options.dry_run {
-            return Ok(());
+            return self.plan_link(&keep);
         }
         // If `keep` and `drop` are names of one file, the two locks would conflict with each other.
         if self.options.lock && !is_link {
@@ -237,6 +239,19 @@ impl Executor {
             }
             Action::Dedupe => Ok(()),
         }
+    }
+
+    /// Counts a link that a dry run does not create.
+    fn plan_link(&mut self, keep: &OpenFile) -> Result<(), SkipReason> {
+        if self.options.action != Action::HardLink {
+            return Ok(());
+        }
+        let planned = self.planned_links.entry(keep.inode()).or_default();
+        if keep.has_links_to_spare(*planned)? {
+            *planned += 1;
+            return Ok(());
+        }
+        Err(SkipReason::LinksExhausted(keep.path.clone()))
     }
 
     fn compare(

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use haul_bulk_read::open_directory;
-use haul_disk::{Error, Lease, LeaseOutcome, Op};
+use haul_disk::{Error, Lease, LeaseOutcome, Op, Superblock};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::fs::{StatxAttributes, StatxFlags};
 use rustix::fs::{flock, fstat, makedev, openat, statx};
@@ -18,6 +18,9 @@ use crate::report::Identity;
 /// The minimum age of the last change, in nanoseconds, at which another change is certain to alter
 /// the timestamps. It is required if the kernel grants no lease.
 pub(super) const TICK_NS: i64 = 2_000_000_000;
+
+/// The number of links from which a file system may permit no more.
+const LINKS_MAX_LEAST: u32 = 30_000;
 
 /// A file and its directory, both open. All later operations use these descriptors instead of
 /// paths, so renaming or replacing a directory does not redirect them to another file.
@@ -104,6 +107,18 @@ impl OpenFile {
         statx(&self.file, c"", flags, StatxFlags::NLINK).map(|found| found.stx_nlink)
     }
 
+    /// `true` if the file can have another link beside `planned` further ones, as far as it is
+    /// known.
+    pub(super) fn has_links_to_spare(&self, planned: u32) -> Result<bool, SkipReason> {
+        let links = self.links().map_err(|errno| self.error(Op::Status, errno))?;
+        let wanted = links.saturating_add(planned);
+        if wanted < LINKS_MAX_LEAST {
+            return Ok(true);
+        }
+        let links_max = Superblock::of(self.file.as_fd())?.file_system.links_max();
+        Ok(links_max.is_none_or(|links_max| wanted < links_max))
+    }
+
     /// `true` if the file itself is mounted on its name (`mount --bind FILE NAME`): the name refers
     /// to the file only until it is unmounted, and the file has another name or none.
     pub(super) fn is_mount_point(&self) -> bool {
@@ -146,7 +161,8 @@ impl OpenFile {
         })
     }
 
-    fn inode(&self) -> (u64, u64) {
+    /// Returns the device and the inode number.
+    pub(super) fn inode(&self) -> (u64, u64) {
         (self.identity.device, self.identity.inode)
     }
 

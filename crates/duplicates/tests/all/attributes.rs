@@ -1,9 +1,9 @@
 //! Tests that links change nothing but the blocks, and that a move to another file system keeps
 //! what a file has beside its content.
 
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
@@ -192,23 +192,55 @@ fn links_do_not_change_flags_or_the_project_of_any_file_system() {
     assert_chattr_counts("xfs", 512 << 20, &["-p", "7"], "project");
 }
 
+/// Creates files of one content below `inside`, of which the first has as many links as ext4
+/// permits.
+fn exhaust_links(image: &LoopImage, names: &[&str]) -> Vec<PathBuf> {
+    let (inside, outside) = (image.mount().join("in"), image.mount().join("out"));
+    fs::create_dir(&outside).unwrap();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (*name, &b"content"[..])).collect();
+    write_all(&inside, &files);
+    let paths: Vec<_> = names.iter().map(|name| inside.join(name)).collect();
+    let linked = |n: &usize| fs::hard_link(&paths[0], outside.join(n.to_string())).is_ok();
+    assert!((0..).take_while(linked).count() > 60_000);
+    paths
+}
+
 #[test]
 fn file_to_keep_without_links_to_spare_gives_its_place_to_the_next() {
     let Some(image) = LoopImage::new("ext4", 96 << 20) else { return };
-    let (inside, outside) = (image.mount().join("in"), image.mount().join("out"));
-    fs::create_dir(&outside).unwrap();
-    write_all(
-        &inside,
-        &[("a", b"content"), ("b", b"content"), ("c", b"content"), ("d", b"content")],
-    );
-    let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| inside.join(name));
-    let links = (0..).take_while(|n| fs::hard_link(&a, outside.join(format!("{n}"))).is_ok());
-    assert!(links.count() > 60_000);
-    let all = group(&[a, b.clone(), c.clone(), d.clone()]);
-    let actions = process(options(Action::HardLink), &all);
-    assert_eq!(actions.done, [&*c, &*d], "{:?}", actions.skipped);
-    assert_eq!(actions.skipped.len(), 1);
-    assert!(actions.skipped[0].0 == b && actions.skipped[0].1.contains("as many links"));
+    let paths = exhaust_links(&image, &["a", "b", "c", "d"]);
+    for dry_run in [true, false] {
+        let linking = Options { dry_run, ..options(Action::HardLink) };
+        let actions = process(linking, &group(&paths));
+        assert_eq!(actions.done, paths[2..], "{:?}", actions.skipped);
+        assert_eq!(actions.skipped.len(), 1);
+        assert!(actions.skipped[0].0 == paths[1]);
+        assert!(actions.skipped[0].1.contains("as many links"), "{:?}", actions.skipped);
+    }
     let inode = |path: &Path| fs::metadata(path).unwrap().ino();
-    assert_eq!([inode(&b); 2], [inode(&c), inode(&d)]);
+    assert_eq!([inode(&paths[1]); 2], [inode(&paths[2]), inode(&paths[3])]);
+    // A second file to keep that does not suit changes nothing about it.
+    let mut keep_two = options(Action::HardLink);
+    keep_two.rules.keep_count = 2;
+    let [b, c] = ["e", "f"].map(|name| image.mount().join("in").join(name));
+    let other_mode = image.mount().join("in/other-mode");
+    for path in [&b, &c, &other_mode] {
+        fs::write(path, "content").unwrap();
+    }
+    fs::set_permissions(&other_mode, Permissions::from_mode(0o600)).unwrap();
+    let actions = process(keep_two, &group(&[paths[0].clone(), other_mode, b.clone(), c.clone()]));
+    assert_eq!(actions.done, [&*c], "{:?}", actions.skipped);
+    assert!(actions.skipped[0].0 == b && actions.skipped[0].1.contains("as many links"));
+    assert_eq!(inode(&b), inode(&c));
+}
+
+#[test]
+fn dry_run_counts_the_links_that_it_does_not_create() {
+    let Some(image) = LoopImage::new("ext4", 96 << 20) else { return };
+    let paths = exhaust_links(&image, &["a", "b", "c"]);
+    fs::remove_file(image.mount().join("out/0")).unwrap();
+    let linking = Options { dry_run: true, ..options(Action::HardLink) };
+    let actions = process(linking, &group(&paths));
+    assert_eq!(actions.done, [&*paths[1]], "one link is left: {:?}", actions.skipped);
+    assert!(actions.skipped[0].0 == paths[2]);
 }
