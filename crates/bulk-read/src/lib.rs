@@ -129,7 +129,7 @@ mod walk;
 
 pub use cache::{DigestCache, DigestForm};
 pub use error::Error;
-pub use open::open_directory;
+pub use open::{open_directory, open_file};
 pub use read::{
     CacheMode, Consumer, DeviceKind, DeviceStats, FileStatus, KindSource, Order, ReadOptions,
     ReadRequest, ReadStats, ReadSummary, device_kind, read,

@@ -1,6 +1,7 @@
-//! Opens directories by paths of any length.
+//! Opens directories and files by paths of any length.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -41,6 +42,21 @@ pub(crate) fn open_dir(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
 pub fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(open_dir(path.as_os_str().as_bytes(), flags)?)
+}
+
+/// Opens the regular file at a path of any length for reading. Does not wait for the other end of a
+/// pipe.
+///
+/// # Errors
+/// The error of `openat(2)`, or [`io::ErrorKind::InvalidInput`] if it is no regular file.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    let not_regular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(not_regular());
+    };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(fs::openat(open_directory(parent)?, name, flags, Mode::empty())?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
 }
 
 /// Splits off the longest prefix that ends at a slash and is at most [`PATH_BYTES_MAX`] long.

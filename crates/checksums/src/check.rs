@@ -10,10 +10,11 @@ use haul_bulk_read::{
 };
 use parking_lot::Mutex;
 
-use crate::as_path;
 use crate::hash::hash;
 use crate::job::Job;
 use crate::line::Line;
+use crate::stream::StreamDigests;
+use crate::{STDIN, as_path};
 
 /// The result of verifying one line of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,22 +52,31 @@ pub trait CheckEvents: Sync {
 pub struct Check {
     lines: Vec<Line>,
     verdicts: Vec<Verdict>,
-    /// The indexes of the lines of each name; the names are as written in the list.
+    /// The indexes of the lines of each name but stdin; the names are as written in the list.
     by_name: HashMap<Vec<u8>, Vec<usize>>,
 }
 
 impl Check {
-    /// Verifies all lines. Reads each file once per name under which the list has the file. The
-    /// result of a line without a known hash function is [`Verdict::Unread`].
+    /// Verifies all lines. Reads each file once per name under which the list has the file. `stdin`
+    /// has the digests of the lines for stdin. The result of a line without a known hash function,
+    /// and of one for stdin without digests, is [`Verdict::Unread`].
     #[must_use]
-    pub fn run(mut lines: Vec<Line>, options: &ReadOptions<'_>, events: &dyn CheckEvents) -> Self {
+    pub fn run(
+        mut lines: Vec<Line>,
+        stdin: Option<&StreamDigests>,
+        options: &ReadOptions<'_>,
+        events: &dyn CheckEvents,
+    ) -> Self {
         lines.iter_mut().for_each(resolve);
         let mut by_name: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
         for (index, line) in lines.iter().enumerate() {
             by_name.entry(line.name.clone()).or_default().push(index);
         }
         // The initial value remains for directories and for lines without a hash function.
-        let verdicts = vec![Verdict::Unread; lines.len()];
+        let mut verdicts = vec![Verdict::Unread; lines.len()];
+        for index in by_name.remove(STDIN).into_iter().flatten() {
+            verdicts[index] = stdin_verdict(&lines[index], stdin);
+        }
         let mut check = Self { lines, verdicts, by_name };
         let mut names: Vec<_> = check.by_name.keys().map(|name| as_path(name).to_owned()).collect();
         names.sort_unstable();
@@ -162,11 +172,19 @@ impl Check {
 /// keeps its first one.
 pub(crate) fn resolve(line: &mut Line) {
     let others = std::mem::take(&mut line.other_names);
-    if others.is_empty() || exists(as_path(&line.name)) {
+    if others.is_empty() || line.is_stdin() || exists(as_path(&line.name)) {
         return;
     }
-    if let Some(name) = others.into_iter().find(|name| exists(as_path(name))) {
+    if let Some(name) = others.into_iter().find(|name| name == STDIN || exists(as_path(name))) {
         line.name = name;
+    }
+}
+
+fn stdin_verdict(line: &Line, stdin: Option<&StreamDigests>) -> Verdict {
+    match line.kind.and_then(|kind| stdin?.get(kind)) {
+        Some(digest) if digest.as_bytes() == line.sum => Verdict::Same,
+        Some(_) => Verdict::Changed,
+        None => Verdict::Unread,
     }
 }
 

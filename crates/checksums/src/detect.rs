@@ -2,15 +2,16 @@
 //! `SHA256SUMS`. If the file name indicates no function, hashes some listed files with each function
 //! whose digests have the length of the listed ones.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use haul_bulk_read::digest::HashKind;
+use haul_bulk_read::open_file;
 
+use crate::as_path;
 use crate::check::resolve;
 use crate::line::{LENGTHS, Line};
-use crate::{PIECE_BYTES, as_path};
+use crate::stream::StreamDigests;
 
 /// The maximum number of files to try. A single file is not enough: it may have changed after the
 /// list was written.
@@ -48,8 +49,9 @@ const TRIED: [HashKind; 10] = [
 
 /// Sets the hash function of each line without one. The function follows from the file name of the
 /// list, or otherwise from hashing the first listed files with each function of the same digest
-/// length. Returns the functions that were tried if no file matched, otherwise an empty list.
-pub fn detect(lines: &mut [Line], list: &Path) -> Vec<HashKind> {
+/// length. `stdin` has the digests of the lines for stdin. Returns the functions that were tried if
+/// no file matched, otherwise an empty list.
+pub fn detect(lines: &mut [Line], list: &Path, stdin: Option<&StreamDigests>) -> Vec<HashKind> {
     lines.iter_mut().for_each(resolve);
     let named = by_name(list);
     let mut unmatched = Vec::new();
@@ -61,7 +63,7 @@ pub fn detect(lines: &mut [Line], list: &Path) -> Vec<HashKind> {
         let Some(first) = candidates.first().filter(|_| !unknown.is_empty()) else { continue };
         let kind = match named.filter(|kind| kind.bytes() == bytes) {
             Some(kind) => kind,
-            None => first_match(&unknown, &candidates).unwrap_or_else(|| {
+            None => first_match(&unknown, &candidates, stdin).unwrap_or_else(|| {
                 unmatched.extend_from_slice(&candidates);
                 *first
             }),
@@ -80,19 +82,22 @@ fn by_name(list: &Path) -> Option<HashKind> {
 
 /// Returns the first hash function that gives the listed digest for one of the first readable
 /// files.
-fn first_match(lines: &[&mut Line], candidates: &[HashKind]) -> Option<HashKind> {
+fn first_match(
+    lines: &[&mut Line],
+    candidates: &[HashKind],
+    stdin: Option<&StreamDigests>,
+) -> Option<HashKind> {
     let mut files = 0;
     for line in lines {
-        // Only regular files are read, since reading a FIFO could block.
-        let path = as_path(&line.name);
-        if !path.is_file() {
-            continue;
-        }
-        if let Ok(found) = matching(path, &line.sum, candidates) {
-            if found.is_some() {
-                return found;
-            }
-            files += 1;
+        let found = if line.is_stdin() {
+            stdin.map(|stdin| stdin.matching(&line.sum, candidates))
+        } else {
+            matching(as_path(&line.name), &line.sum, candidates).ok()
+        };
+        match found {
+            Some(Some(kind)) => return Some(kind),
+            Some(None) => files += 1,
+            None => {}
         }
         if files == FILES_MAX {
             break;
@@ -101,20 +106,11 @@ fn first_match(lines: &[&mut Line], candidates: &[HashKind]) -> Option<HashKind>
     None
 }
 
+/// Hashes a regular file with each of the hash functions, and returns the one that gives `sum`.
+/// Other files are not read: reading a pipe could wait.
 fn matching(path: &Path, sum: &[u8], candidates: &[HashKind]) -> io::Result<Option<HashKind>> {
-    let mut hashers: Vec<_> = candidates.iter().map(|kind| (*kind, kind.hasher())).collect();
-    let mut file = File::open(path)?;
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        match file.read(&mut piece) {
-            Ok(0) => break,
-            Ok(read) => hashers.iter_mut().for_each(|(_, hasher)| hasher.update(&piece[..read])),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let mut sums = hashers.into_iter().map(|(kind, hasher)| (kind, hasher.finish()));
-    Ok(sums.find(|(_, found)| found.as_bytes() == sum).map(|(kind, _)| kind))
+    let digests = StreamDigests::read(open_file(path)?, candidates)?;
+    Ok(digests.matching(sum, candidates))
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@
 //! - [`hash()`] hashes the files of a tree. It reads them in the order that suits the disk, and
 //!   reports their digests in the order of the jobs. [`hash_cached`] does so with a cache of
 //!   digests. [`hash_stream`] hashes a stream.
-//! - [`Check::run`] verifies the files of a list.
+//! - [`Check::run`] verifies the files of a list. The name `-` stands for stdin, whose digests the
+//!   caller passes as [`StreamDigests`].
 //!
 //! # Example
 //! ```
@@ -64,7 +65,10 @@ pub use job::Job;
 pub use line::{Line, LineFormat, write_line, write_name};
 pub use list::{List, UnknownRow};
 pub use reorder::Outcome;
-pub use stream::hash_stream;
+pub use stream::{StreamDigests, hash_stream};
+
+/// The name of a line for stdin.
+const STDIN: &[u8] = b"-";
 
 /// The number of bytes per read.
 const PIECE_BYTES: usize = 256 << 10;

@@ -6,6 +6,8 @@
 
 use haul_bulk_read::digest::{Digest, HashKind, from_hex};
 
+use crate::STDIN;
+
 /// One line of a checksum list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
@@ -19,6 +21,14 @@ pub struct Line {
     /// or a blank at one of its ends belongs to the name or to the format. A check uses the first
     /// of all names that exists.
     pub other_names: Vec<Vec<u8>>,
+}
+
+impl Line {
+    /// `true` if the line is for stdin, as `md5sum` writes it: its name is `-`.
+    #[must_use]
+    pub fn is_stdin(&self) -> bool {
+        self.name == STDIN
+    }
 }
 
 /// What a row of a list is.

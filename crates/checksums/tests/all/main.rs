@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{Error, ReadOptions, ReadStats, Tree, WalkEvents, WalkOptions, walk};
 use haul_checksums::{
-    Check, CheckEvents, Job, Line, LineFormat, List, Outcome, Verdict, detect, hash, write_line,
+    Check, CheckEvents, Job, Line, LineFormat, List, Outcome, StreamDigests, Verdict, detect, hash,
+    write_line,
 };
 use haul_testing::Random;
 
@@ -39,7 +40,7 @@ fn line(kind: HashKind, path: &Path, content: &[u8]) -> Vec<u8> {
 }
 
 fn verdicts(lines: Vec<Line>) -> Vec<Verdict> {
-    let check = Check::run(lines, &ReadOptions::default(), &Ignore);
+    let check = Check::run(lines, None, &ReadOptions::default(), &Ignore);
     check.results().map(|(_, verdict)| verdict).collect()
 }
 
@@ -83,12 +84,12 @@ fn hash_function_of_a_list_is_found_by_its_files() {
     fs::write(&path, "content").unwrap();
     for kind in HashKind::ALL {
         let mut lines = List::parse(&line(kind, &path, b"content"), None).lines;
-        assert!(detect(&mut lines, Path::new("list")).is_empty());
+        assert!(detect(&mut lines, Path::new("list"), None).is_empty());
         assert_eq!(lines[0].kind, Some(kind));
     }
     let mut lines = List::parse(&line(HashKind::Sha256, &path, b"other"), None).lines;
     let tried = [HashKind::Blake3, HashKind::Sha256, HashKind::Sha3_256];
-    assert_eq!(detect(&mut lines, Path::new("list")), tried);
+    assert_eq!(detect(&mut lines, Path::new("list"), None), tried);
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn unlisted_files_are_found() {
     fs::write(&listed, "a").unwrap();
     fs::write(&other, "b").unwrap();
     let list = List::parse(&line(HashKind::Md5, &listed, b"a"), Some(HashKind::Md5));
-    let check = Check::run(list.lines, &ReadOptions::default(), &Ignore);
+    let check = Check::run(list.lines, None, &ReadOptions::default(), &Ignore);
     let tree = walk(&[dir.path().to_owned()], &WalkOptions::default(), &Ignore);
     assert_eq!(check.unlisted(&tree, None), [other]);
 }
@@ -191,7 +192,7 @@ fn names_that_a_row_may_mean_are_tried() {
         format!("{md5} {prefix}/plain\n{md5}  {prefix}/plain\n"),
     ] {
         let mut lines = List::parse(text.as_bytes(), None).lines;
-        detect(&mut lines, Path::new("list"));
+        detect(&mut lines, Path::new("list"), None);
         let found = verdicts(lines);
         assert!(found.iter().all(|it| *it == Verdict::Same), "{text:?}: {found:?}");
     }
@@ -201,11 +202,11 @@ fn names_that_a_row_may_mean_are_tried() {
     assert_eq!(found, [Verdict::Missing, Verdict::Same]);
 }
 
-#[test]
-fn file_at_a_path_beyond_the_limit_of_the_kernel_is_verified() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut at = haul_bulk_read::open_directory(dir.path()).unwrap();
-    let mut path = dir.path().to_owned();
+/// Creates the file `f` with this content in a directory whose path is longer than the kernel
+/// permits; returns the path of the directory.
+fn write_deep_file(dir: &Path, content: &[u8]) -> PathBuf {
+    let mut at = haul_bulk_read::open_directory(dir).unwrap();
+    let mut path = dir.to_owned();
     for _ in 0..45 {
         let name = "x".repeat(100);
         rustix::fs::mkdirat(&at, &*name, rustix::fs::Mode::RWXU).unwrap();
@@ -215,9 +216,48 @@ fn file_at_a_path_beyond_the_limit_of_the_kernel_is_verified() {
     }
     let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
     let file = rustix::fs::openat(&at, "f", flags, rustix::fs::Mode::RUSR).unwrap();
-    rustix::io::write(&file, b"content").unwrap();
-    let text = line(HashKind::Sha256, &path.join("f"), b"content");
-    assert_eq!(verdicts(List::parse(&text, Some(HashKind::Sha256)).lines), [Verdict::Same]);
+    rustix::io::write(&file, content).unwrap();
+    path
+}
+
+#[test]
+fn file_at_a_path_beyond_the_limit_of_the_kernel_is_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_deep_file(dir.path(), b"content");
+    for kind in HashKind::ALL {
+        let mut lines = List::parse(&line(kind, &path.join("f"), b"content"), None).lines;
+        assert_eq!(detect(&mut lines, Path::new("list"), None), [], "{kind:?}");
+        assert_eq!(verdicts(lines), [Verdict::Same], "{kind:?}");
+    }
     let missing = line(HashKind::Sha256, &path.join("g"), b"content");
     assert_eq!(verdicts(List::parse(&missing, Some(HashKind::Sha256)).lines), [Verdict::Missing]);
+}
+
+#[test]
+fn line_for_stdin_is_verified_by_its_digests() {
+    let dir = tempfile::tempdir().unwrap();
+    for kind in HashKind::ALL {
+        for (tag, zero) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut text = Vec::new();
+            let format = LineFormat { tag, zero };
+            write_line(&mut text, kind, &kind.of(b"content"), b"-", format);
+            let check = |content: &[u8]| {
+                let mut lines = List::parse(&text, None).lines;
+                let stdin = StreamDigests::read_for(&lines, content).unwrap();
+                detect(&mut lines, Path::new("list"), stdin.as_ref());
+                let check = Check::run(lines, stdin.as_ref(), &ReadOptions::default(), &Ignore);
+                check.results().map(|(_, verdict)| verdict).collect::<Vec<_>>()
+            };
+            assert_eq!(check(b"content"), [Verdict::Same], "{kind:?} {format:?}");
+            assert_eq!(check(b"other"), [Verdict::Changed], "{kind:?} {format:?}");
+        }
+    }
+    let stdin_line = line(HashKind::Md5, Path::new("-"), b"content");
+    let lines = List::parse(&stdin_line, Some(HashKind::Md5)).lines;
+    assert_eq!(verdicts(lines.clone()), [Verdict::Unread], "without stdin");
+    // A file of that name is another one.
+    let file = line(HashKind::Md5, &dir.path().join("-"), b"content");
+    let lines = List::parse(&file, Some(HashKind::Md5)).lines;
+    assert_eq!(StreamDigests::read_for(&lines, &b"content"[..]).unwrap(), None);
+    assert_eq!(verdicts(lines), [Verdict::Missing]);
 }

@@ -2,24 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::stdin;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{Error, ReadStats, Tree};
-use haul_checksums::{Check, CheckEvents, List, UnknownRow, Verdict, detect, write_name};
+use haul_checksums::{
+    Check, CheckEvents, Line, List, StreamDigests, UnknownRow, Verdict, detect, write_name,
+};
 use parking_lot::RwLock;
 use serde_json::json;
 
 use super::files::{
-    Errors, find_files, print_devices, progress, read_options, read_text, show_progress,
+    Errors, STDIN, find_files, print_devices, progress, read_options, read_text, show_progress,
 };
 use crate::args::{SumArgs, SumHash};
 use crate::json::set_path;
 use crate::output::Output;
 use crate::progress::{Amount, Progress};
-use crate::report::{Failure, Result, print_message};
+use crate::report::{Failure, Result, chain, print_message};
 use crate::units::Count;
 
 pub(super) fn run(
@@ -36,9 +39,10 @@ pub(super) fn run(
         let message = format!("no valid line in {}", list.display());
         return Err(Failure::new(message).advise("name the hash function with --hash"));
     }
-    let unmatched = detect(&mut lines, list);
+    let stdin = stdin_digests(&lines, list, errors);
+    let unmatched = detect(&mut lines, list, stdin.as_ref());
     let events = Events { args, verbose, progress: RwLock::new(None) };
-    let check = Check::run(lines, &read_options(args), &events);
+    let check = Check::run(lines, stdin.as_ref(), &read_options(args), &events);
     let added = if args.paths.is_empty() { Vec::new() } else { added(&check, args, list, errors) };
     print(&check, args, output, &added)?;
     warn(&check, args, malformed, added.len(), list, errors);
@@ -52,6 +56,23 @@ pub(super) fn run(
         ));
     }
     Ok(())
+}
+
+/// Returns the digests of stdin if a line is for it. If stdin cannot be read, or is the list, that
+/// is printed, and the line is not verified.
+fn stdin_digests(lines: &[Line], list: &Path, errors: &Errors) -> Option<StreamDigests> {
+    if list == Path::new(STDIN) {
+        if lines.iter().any(Line::is_stdin) {
+            errors.count();
+            print_message("cannot verify the line of stdin: the list itself was read from it");
+        }
+        return None;
+    }
+    StreamDigests::read_for(lines, stdin().lock()).unwrap_or_else(|error| {
+        errors.count();
+        print_message(&chain("cannot read stdin", Some(&error)));
+        None
+    })
 }
 
 /// Prints the entries that cannot be verified, up to three for each reason, and counts them as

@@ -255,6 +255,20 @@ fn malformed_lines_are_reported_and_empty_lists_refused() {
 }
 
 #[test]
+fn list_of_stdin_is_verified_from_stdin() {
+    let place = TestDir::new();
+    for arguments in [&["--hash", "sha256"][..], &["--tag"], &["--zero"], &["--hash", "crc32"]] {
+        let list = place.run_with(&[&["sum"], arguments, &["-"]].concat(), b"content").code(0);
+        place.write("list", list.stdout());
+        let check = ["sum", "--check", "list"];
+        assert_eq!(place.run_with(&check, b"content").code(0).text(), "-: OK\n", "{arguments:?}");
+        assert_eq!(place.run_with(&check, b"other").code(1).text(), "-: FAILED\n", "{arguments:?}");
+        let itself = place.run_with(&["sum", "--check", "-"], list.stdout()).code(1);
+        itself.stderr_contains(&["the list itself was read from"]);
+    }
+}
+
+#[test]
 fn unreadable_files_are_reported_and_the_others_hashed() {
     let place = place();
     let ended = sum(&place, &["none", "d/a", "d/b"]).code(3);
