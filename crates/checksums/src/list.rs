@@ -4,6 +4,7 @@ use haul_bulk_read::digest::HashKind;
 
 use crate::hashdeep::{self, Columns};
 use crate::line::{self, Line, Row, Separator};
+use crate::pgp::{MessageRows, OpenArmor};
 use crate::{pgp, sfv};
 
 /// The format of a list.
@@ -65,6 +66,12 @@ pub struct UnknownRow {
     pub reason: String,
 }
 
+impl From<OpenArmor> for UnknownRow {
+    fn from(armor: OpenArmor) -> Self {
+        Self { number: armor.number, reason: armor.reason.to_owned() }
+    }
+}
+
 /// A parsed list of checksums.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct List {
@@ -86,8 +93,10 @@ impl List {
     pub fn parse(text: &[u8], kind: Option<HashKind>) -> Self {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let ends_with_nul = text.contains(&0);
-        let rows: Vec<&[u8]> = match ends_with_nul {
-            true => text.split(|byte| *byte == 0).collect(),
+        let MessageRows { rows, without_end } = match ends_with_nul {
+            true => {
+                MessageRows { rows: text.split(|byte| *byte == 0).collect(), without_end: None }
+            }
             false => pgp::message_rows(text.split(|byte| *byte == b'\n')),
         };
         // A carriage return before a NUL is part of the name.
@@ -106,6 +115,7 @@ impl List {
             .collect();
         let mut format = Format::of(&filled, kind);
         let mut list = Self::default();
+        list.unknown.extend(without_end.map(UnknownRow::from));
         for ((number, row), bare) in (1..).zip(&rows).zip(&bare_rows) {
             if bare.trim_ascii().is_empty() {
                 continue;
@@ -129,6 +139,7 @@ impl List {
                 Row::Malformed => list.malformed += 1,
             }
         }
+        list.unknown.sort_by_key(|row| row.number);
         list
     }
 }
@@ -242,7 +253,7 @@ mod tests {
         let signed = |body: &str| {
             format!(
                 "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n{body}\
-                 -----BEGIN PGP SIGNATURE-----\n\niQIzBAEBCgAdFiEE {md5} deadbeef\n=abcd\n\
+                 -----BEGIN PGP SIGNATURE-----\nVersion: 1\n\niQIzBAEB\n{md5}\n=abcd\n\
                  -----END PGP SIGNATURE-----\n"
             )
         };
@@ -254,5 +265,27 @@ mod tests {
             assert_eq!(list.lines[1].name, b"b");
         }
         assert_eq!(names(&signed("- -dash 00000000\nb 00000000\n")), ["-dash", "b"]);
+    }
+
+    #[test]
+    fn no_entry_hides_in_an_armor() {
+        let md5 = "900150983cd24fb0d6963f7d28e17f72";
+        let (begin, end) = ("-----BEGIN PGP SIGNATURE-----", "-----END PGP SIGNATURE-----");
+        let message = "-----BEGIN PGP SIGNED MESSAGE-----";
+        let signature = format!("{begin}\n\nabc=\n{end}\n");
+        for (text, expected, without_end) in [
+            (format!("{md5}  a\n{begin}\n\nabc\n{md5}  b\n{end}\n"), &["a", "b"][..], None),
+            (format!("{md5}  a\n{begin}\n\nabc\n{md5}  b\n"), &["a", "b"], Some(2)),
+            (format!("{md5}  a\n{begin}\n\nabc\n"), &["a"], Some(2)),
+            (format!("{message}\nHash: a\n{md5}  a\n\n{md5}  b\n{signature}"), &["a", "b"], None),
+            (format!("{message}\n\n{md5}  a\n{begin}\n\nabc\n{md5}  b\n"), &["a", "b"], Some(1)),
+            (format!("{message}\n\n{md5}  a\n"), &["a"], Some(1)),
+            (format!("{md5}  a\n{message}\nHash: a\n"), &["a"], Some(2)),
+        ] {
+            let list = List::parse(text.as_bytes(), None);
+            let rows: Vec<_> = list.unknown.iter().map(|row| row.number).collect();
+            let expected = expected.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!((names(&text), rows), (expected, Vec::from_iter(without_end)), "{text}");
+        }
     }
 }
