@@ -146,6 +146,11 @@ pub fn write_name(line: &mut Vec<u8>, name: &[u8]) {
 /// The shortest word of hexadecimal digits that is taken for a digest of an unknown hash function.
 const UNKNOWN_DIGITS_MIN: usize = 16;
 
+/// `true` if the row is a line.
+pub(crate) fn is_sum(row: &[u8], kind: Option<HashKind>) -> bool {
+    parse(row, kind, None).is_line()
+}
+
 /// Parses a row without its terminator, as `md5sum --check` does. `kind` is the hash function of
 /// lines without a tag, if the caller knows it; `separator` that of earlier lines.
 pub(crate) fn parse(row: &[u8], kind: Option<HashKind>, separator: Option<Separator>) -> Row {

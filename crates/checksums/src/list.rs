@@ -1,5 +1,8 @@
 //! Parses the text of a checksum list.
 
+use std::cmp::Ordering;
+use std::path::Path;
+
 use haul_bulk_read::digest::HashKind;
 
 use crate::hashdeep::{self, Columns};
@@ -24,15 +27,26 @@ enum Format {
 
 impl Format {
     /// Detects the format. A row of one format may look like a row of another, such as text that
-    /// ends with a word of eight letters like a row of SFV: the format of more rows is taken.
-    fn of(rows: &[&[u8]], kind: Option<HashKind>) -> Self {
+    /// ends with a word of eight letters like a row of SFV: the format of more rows is taken. If
+    /// all rows have both, a comment of SFV decides, or that `is_named_sfv`, or that no tool
+    /// separates a CRC-32 by one blank from a name behind it.
+    fn of(rows: &[&[u8]], kind: Option<HashKind>, is_named_sfv: bool) -> Self {
         if rows.first().is_some_and(|row| row.starts_with(hashdeep::MAGIC)) {
             return Self::Hashdeep(None);
         }
-        let sums = || rows.iter().filter(|row| line::parse(row, kind, None).is_line()).count();
-        let sfv = || rows.iter().filter(|row| sfv::parse(row).is_line()).count();
         let may_be_sfv = kind.is_none_or(|kind| kind == HashKind::Crc32);
-        if may_be_sfv && sfv() > sums() {
+        let sums = rows.iter().filter(|row| line::is_sum(row, kind)).count();
+        let sfv = rows.iter().filter(|row| may_be_sfv && sfv::parse(row).is_line()).count();
+        let has_comment = || rows.iter().any(|row| row.starts_with(b";"));
+        let are_separated_by_one_blank = || rows.iter().all(|row| sfv::begins_with_short_word(row));
+        let is_sfv = match sfv.cmp(&sums) {
+            Ordering::Greater => true,
+            Ordering::Equal if sfv > 0 => {
+                is_named_sfv || has_comment() || are_separated_by_one_blank()
+            }
+            _ => false,
+        };
+        if is_sfv {
             return Self::Sfv;
         }
         Self::Sums { kind, separator: rows.iter().find_map(|row| line::separator(row, kind)) }
@@ -91,6 +105,13 @@ impl List {
     /// knows it.
     #[must_use]
     pub fn parse(text: &[u8], kind: Option<HashKind>) -> Self {
+        Self::parse_file(text, kind, Path::new(""))
+    }
+
+    /// Parses a list like [`Self::parse`]. If its rows look like those of two formats, the file
+    /// name of the list decides.
+    #[must_use]
+    pub fn parse_file(text: &[u8], kind: Option<HashKind>, path: &Path) -> Self {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let ends_with_nul = text.contains(&0);
         let MessageRows { rows, without_end } = match ends_with_nul {
@@ -99,6 +120,14 @@ impl List {
             }
             false => pgp::message_rows(text.split(|byte| *byte == b'\n')),
         };
+        let mut list = Self::default();
+        list.unknown.extend(without_end.map(UnknownRow::from));
+        list.add(&rows, ends_with_nul, kind, path);
+        list.unknown.sort_by_key(|row| row.number);
+        list
+    }
+
+    fn add(&mut self, rows: &[&[u8]], ends_with_nul: bool, kind: Option<HashKind>, path: &Path) {
         // A carriage return before a NUL is part of the name.
         let has_return = |row: &&[u8]| !ends_with_nul && row.ends_with(b"\r");
         let is_filled = |row: &&&[u8]| !row.trim_ascii().is_empty();
@@ -113,10 +142,8 @@ impl List {
             .map(Vec::as_slice)
             .filter(|row| !row.trim_ascii().is_empty())
             .collect();
-        let mut format = Format::of(&filled, kind);
-        let mut list = Self::default();
-        list.unknown.extend(without_end.map(UnknownRow::from));
-        for ((number, row), bare) in (1..).zip(&rows).zip(&bare_rows) {
+        let mut format = Format::of(&filled, kind, sfv::is_name(path));
+        for ((number, row), bare) in (1..).zip(rows).zip(&bare_rows) {
             if bare.trim_ascii().is_empty() {
                 continue;
             }
@@ -133,14 +160,12 @@ impl List {
                     if ends_with_name && has_return(row) {
                         name_with_return(&mut line, !all_have_returns);
                     }
-                    list.lines.push(line);
+                    self.lines.push(line);
                 }
-                Row::Unknown(reason) => list.unknown.push(UnknownRow { number, reason }),
-                Row::Malformed => list.malformed += 1,
+                Row::Unknown(reason) => self.unknown.push(UnknownRow { number, reason }),
+                Row::Malformed => self.malformed += 1,
             }
         }
-        list.unknown.sort_by_key(|row| row.number);
-        list
     }
 }
 
@@ -287,5 +312,23 @@ mod tests {
             let expected = expected.iter().map(|name| (*name).to_owned()).collect();
             assert_eq!((names(&text), rows), (expected, Vec::from_iter(without_end)), "{text}");
         }
+    }
+
+    #[test]
+    fn rows_of_sums_that_look_like_rows_of_sfv_are_told_apart() {
+        let md5 = "900150983cd24fb0d6963f7d28e17f72";
+        let named = |text: &str, path: &str| -> Vec<String> {
+            let lines = List::parse_file(text.as_bytes(), None, Path::new(path)).lines;
+            lines.into_iter().map(|line| String::from_utf8(line.name).unwrap()).collect()
+        };
+        for name in ["deadbeef", " deadbeef", "deadbeef 1.mp3", md5, &"0".repeat(64)] {
+            let row = format!("{name} DDEAA107\n");
+            assert_eq!(named(&row, "d/X.SFV"), [name]);
+            assert_eq!(named(&format!("; c\n{row}"), "list"), [name]);
+        }
+        assert_eq!(named("deadbeef DDEAA107\n", "list"), ["deadbeef"], "as cksfv writes it");
+        assert_eq!(named("deadbeef  DDEAA107\n", "list"), ["DDEAA107"], "as haul sum writes it");
+        assert_eq!(named("deadbeef\tDDEAA107\n", "list"), ["DDEAA107"], "as crc32 writes it");
+        assert_eq!(named(&format!("{md5} DDEAA107\n"), "list"), ["DDEAA107"], "as BSD writes it");
     }
 }

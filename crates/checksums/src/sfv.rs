@@ -1,6 +1,8 @@
 //! Parses the lines of SFV lists, as written by `cksfv` and `rhash`: a name, a blank, and the
 //! CRC-32 in hexadecimal. Comments begin with `;`.
 
+use std::path::Path;
+
 use haul_bulk_read::digest::{HashKind, from_hex};
 
 use crate::line::{Line, Row};
@@ -26,6 +28,20 @@ fn line(row: &[u8]) -> Option<Line> {
     let sum = from_hex(sum).filter(|_| is_valid)?;
     let other_names = if trimmed == name { Vec::new() } else { vec![trimmed.to_vec()] };
     Some(Line { kind: Some(HashKind::Crc32), sum, name: name.to_vec(), other_names })
+}
+
+/// `true` if the row begins with a word of as many digits as a CRC-32 has, and one blank. Programs
+/// that write the CRC-32 first write two blanks, or a tab.
+pub(crate) fn begins_with_short_word(row: &[u8]) -> bool {
+    let Some((word, rest)) = row.split_at_checked(DIGITS) else { return false };
+    let is_single = rest.starts_with(b" ") && !rest.starts_with(b"  ") && !rest.starts_with(b" *");
+    is_single && word.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// `true` if the path of a list is one of an SFV list.
+pub(crate) fn is_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    name.contains(".sfv")
 }
 
 #[cfg(test)]

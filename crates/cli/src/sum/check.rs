@@ -33,7 +33,8 @@ pub(super) fn run(
     verbose: u8,
 ) -> Result {
     let text = read_text(list)?;
-    let List { mut lines, unknown, malformed } = List::parse(&text, args.hash.map(Into::into));
+    let kind = args.hash.map(Into::into);
+    let List { mut lines, unknown, malformed } = List::parse_file(&text, kind, list);
     report_unknown(&unknown, args, list, errors);
     if lines.is_empty() {
         let message = format!("no valid line in {}", list.display());
