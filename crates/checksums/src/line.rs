@@ -146,19 +146,28 @@ pub fn write_name(line: &mut Vec<u8>, name: &[u8]) {
 /// The shortest word of hexadecimal digits that is taken for a digest of an unknown hash function.
 const UNKNOWN_DIGITS_MIN: usize = 16;
 
-/// `true` if the row is a line.
+/// `true` if the row is a line, or has the tag of a hash function and so is no row of SFV. A name of
+/// SFV may look like a tag with small letters.
 pub(crate) fn is_sum(row: &[u8], kind: Option<HashKind>) -> bool {
-    parse(row, kind, None).is_line()
+    let text = without_mark(row).0;
+    let has_tag = tagged(text).is_some_and(|(tag, ..)| !tag.iter().any(u8::is_ascii_lowercase));
+    has_tag || parse(row, kind, None).is_line()
+}
+
+/// Returns the row without blanks and a backslash before it, and whether it had the backslash, which
+/// says that bytes of the name are escaped.
+fn without_mark(row: &[u8]) -> (&[u8], bool) {
+    let row = row.trim_ascii_start();
+    match row.strip_prefix(b"\\") {
+        Some(text) => (text, true),
+        None => (row, false),
+    }
 }
 
 /// Parses a row without its terminator, as `md5sum --check` does. `kind` is the hash function of
 /// lines without a tag, if the caller knows it; `separator` that of earlier lines.
 pub(crate) fn parse(row: &[u8], kind: Option<HashKind>, separator: Option<Separator>) -> Row {
-    let row = row.trim_ascii_start();
-    let (text, is_escaped) = match row.strip_prefix(b"\\") {
-        Some(text) => (text, true),
-        None => (row, false),
-    };
+    let (text, is_escaped) = without_mark(row);
     if let Some((tag, name, sum)) = tagged(text) {
         let Some((_, kind)) = TAGS.iter().find(|(known, _)| known.as_bytes() == tag) else {
             return Row::Unknown(format!("unknown hash function {}", String::from_utf8_lossy(tag)));
@@ -240,8 +249,7 @@ fn plain(
 /// Returns how the digest is separated from the name, if the row has no tag. The first such row of
 /// a list decides for all, as for `md5sum --check`.
 pub(crate) fn separator(row: &[u8], kind: Option<HashKind>) -> Option<Separator> {
-    let row = row.trim_ascii_start();
-    let row = row.strip_prefix(b"\\").unwrap_or(row);
+    let row = without_mark(row).0;
     if tagged(row).is_some() {
         return None;
     }

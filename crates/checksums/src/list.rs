@@ -331,4 +331,14 @@ mod tests {
         assert_eq!(named("deadbeef\tDDEAA107\n", "list"), ["DDEAA107"], "as crc32 writes it");
         assert_eq!(named(&format!("{md5} DDEAA107\n"), "list"), ["DDEAA107"], "as BSD writes it");
     }
+
+    #[test]
+    fn unknown_hash_functions_of_any_length_are_named() {
+        for (tag, digits) in [("XXH32", 8), ("CRC32C", 8), ("XXH3", 16), ("SHA224", 56)] {
+            let row = |name: &str| format!("{tag} ({name}) = {}\n", "0".repeat(digits));
+            let list = List::parse([row("f"), row("g")].concat().as_bytes(), None);
+            assert_eq!((list.lines.len(), list.unknown.len()), (0, 2), "{tag}");
+            assert_eq!(list.unknown[0].reason, format!("unknown hash function {tag}"));
+        }
+    }
 }
