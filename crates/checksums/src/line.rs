@@ -143,19 +143,34 @@ pub fn write_name(line: &mut Vec<u8>, name: &[u8]) {
     }
 }
 
-/// The shortest word of hexadecimal digits that is taken for a digest of an unknown hash function.
+/// The shortest word of hexadecimal digits that is taken for a digest of an unknown hash function,
+/// or for one that was cut off.
 const UNKNOWN_DIGITS_MIN: usize = 16;
 
-/// `true` if the row is a line, or has the tag of a hash function and so is no row of SFV. A name of
-/// SFV may look like a tag with small letters.
+/// The same for a word before two characters that separate a digest from a name.
+const SEPARATED_DIGITS_MIN: usize = 8;
+
+/// `true` if the row is a line, or has the tag of a hash function and so is no row of SFV. A name
+/// of SFV may look like a tag with small letters.
 pub(crate) fn is_sum(row: &[u8], kind: Option<HashKind>) -> bool {
     let text = without_mark(row).0;
     let has_tag = tagged(text).is_some_and(|(tag, ..)| !tag.iter().any(u8::is_ascii_lowercase));
     has_tag || parse(row, kind, None).is_line()
 }
 
-/// Returns the row without blanks and a backslash before it, and whether it had the backslash, which
-/// says that bytes of the name are escaped.
+/// `true` if a row that is no line may be the beginning of one: digits, or a tag and what may be a
+/// part of a name. `row` is the last one, and has no end.
+pub(crate) fn is_cut_off(row: &[u8]) -> bool {
+    let text = without_mark(row).0;
+    let may_begin = |tag: &[u8]| match text.strip_prefix(tag) {
+        Some(rest) => rest.is_empty() || rest == b" " || rest.starts_with(b" ("),
+        None => tag.starts_with(text),
+    };
+    text.iter().all(u8::is_ascii_hexdigit) || TAGS.iter().any(|(tag, _)| may_begin(tag.as_bytes()))
+}
+
+/// Returns the row without blanks and a backslash before it, and whether it had the backslash,
+/// which says that bytes of the name are escaped.
 fn without_mark(row: &[u8]) -> (&[u8], bool) {
     let row = row.trim_ascii_start();
     match row.strip_prefix(b"\\") {
@@ -187,7 +202,9 @@ pub(crate) fn parse(row: &[u8], kind: Option<HashKind>, separator: Option<Separa
     let end = text.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(text.len());
     let word = &text[..end];
     let digits = word.strip_prefix(b"XXH3_").unwrap_or(word);
-    if digits.len() < UNKNOWN_DIGITS_MIN || !digits.iter().all(u8::is_ascii_hexdigit) {
+    let is_separated = text[end..].starts_with(b"  ") || text[end..].starts_with(b" *");
+    let digits_min = if is_separated { SEPARATED_DIGITS_MIN } else { UNKNOWN_DIGITS_MIN };
+    if digits.len() < digits_min || !digits.iter().all(u8::is_ascii_hexdigit) {
         return Row::Malformed;
     }
     if digits.len() < word.len() {
@@ -211,7 +228,8 @@ fn line(kind: Option<HashKind>, sum: &[u8], name: &[u8], is_escaped: bool) -> Op
 }
 
 /// Returns the tag, the name and the digest of a row such as `SHA256 (name) = digest`. openssl(1)
-/// writes no blank before the parentheses, and only one after them.
+/// writes no blank before the parentheses, and only one after them. The digest of a known hash
+/// function may be cut off; after another word it tells the row from prose.
 fn tagged(row: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let is_tag_char = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_/.".contains(byte);
     let end = row.iter().position(|byte| !is_tag_char(byte)).filter(|end| *end > 0)?;
@@ -220,7 +238,9 @@ fn tagged(row: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let close = rest.iter().rposition(|byte| *byte == b')')?;
     let (name, rest) = rest.split_at(close);
     let sum = rest[1..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii();
-    (sum.len() >= 8 && !sum.contains(&b' ')).then_some((tag, name, sum))
+    let is_known = TAGS.iter().any(|(known, _)| known.as_bytes() == tag);
+    let is_digest = sum.len() >= 8 && !sum.contains(&b' ');
+    (is_known || is_digest).then_some((tag, name, sum))
 }
 
 /// Returns the digest of a row without a tag, and the names that the rest may be.

@@ -163,6 +163,10 @@ impl List {
                     self.lines.push(line);
                 }
                 Row::Unknown(reason) => self.unknown.push(UnknownRow { number, reason }),
+                Row::Malformed if number == rows.len() && line::is_cut_off(bare) => {
+                    let reason = "the list is cut off here".to_owned();
+                    self.unknown.push(UnknownRow { number, reason });
+                }
                 Row::Malformed => self.malformed += 1,
             }
         }
@@ -339,6 +343,39 @@ mod tests {
             let list = List::parse([row("f"), row("g")].concat().as_bytes(), None);
             assert_eq!((list.lines.len(), list.unknown.len()), (0, 2), "{tag}");
             assert_eq!(list.unknown[0].reason, format!("unknown hash function {tag}"));
+        }
+    }
+
+    #[test]
+    fn list_that_was_cut_off_is_an_error_wherever_the_cut_is() {
+        let md5 = "900150983cd24fb0d6963f7d28e17f72";
+        let name = b"long name";
+        for format in [false, true].map(|tag| line::LineFormat { tag, zero: false }) {
+            let (mut first, mut last) = (Vec::new(), Vec::new());
+            let sum = HashKind::Md5.of(b"abc");
+            assert_eq!(sum.to_string(), md5);
+            line::write_line(&mut first, HashKind::Md5, &sum, b"a", format);
+            line::write_line(&mut last, HashKind::Md5, &sum, name, format);
+            // Without a tag, a part of the name is the name of another file, or of none.
+            let end = if format.tag { last.len() - 1 } else { last.len() - 1 - name.len() };
+            for cut in 1..end {
+                let list = List::parse(&[&first[..], &last[..cut]].concat(), None);
+                let counts = (list.lines.len(), list.unknown.len(), list.malformed);
+                let row = String::from_utf8_lossy(&last[..cut]);
+                assert_eq!(counts, (1, 1, 0), "{row}");
+                assert_eq!(list.unknown[0].number, 2, "{row}");
+            }
+        }
+        // Within a list, only what cannot be prose.
+        for (row, is_entry) in [
+            ("MD5 (g) =", true),
+            ("MD5 (g) = 000000", true),
+            ("0123456789  g", true),
+            ("MD5 (see below)", false),
+            ("decade", false),
+        ] {
+            let list = List::parse(format!("{row}\n{md5}  a\n").as_bytes(), None);
+            assert_eq!(list.unknown.len(), usize::from(is_entry), "{row}");
         }
     }
 }
