@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::{Admin, AllowedHosts, RecentRequests};
 use haul_disk::KernelFiles;
@@ -247,7 +247,6 @@ fn shared(config: &Config) -> Result<Shared> {
             forms: content.precompressed.then(|| EncodedForms::new(directory_ms)),
             with_listings: content.listings,
             cache_control: content.cache_control.as_deref().map(Arc::from),
-            started: SystemTime::now(),
         }),
         hosts: match config.is_public {
             true => AllowedHosts::all(),

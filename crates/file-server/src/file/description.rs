@@ -75,24 +75,21 @@ impl Version {
     }
 }
 
-/// What the modification date of a file is worth.
+/// Whether the modification date of a file is sent.
+///
+/// It is never a strong validator (RFC 9110, section 8.8.1): another file may be found at the path
+/// by a link or a directory that was replaced, or in another coding, and have the same date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileDate {
     /// The file has none: its time is 0 or 1 second after 1970 or earlier, which stores and archives
     /// write for "no date".
     None,
-    /// It is not sent before its second is over for sure, so that two contents with one date are
-    /// never seen. A date in the future is not sent at all.
+    /// It is not sent before its second is over for sure, so that two contents of one file are
+    /// never seen with one date. A date in the future is not sent at all.
     NotYet,
-    /// Contents with the same date may have been sent before: the time was set.
-    Weak,
-    /// No other content had it: the file was written at this time, or has not changed since the
-    /// server started.
-    Strong,
+    /// It is sent.
+    Sent,
 }
-
-/// By how much the times of files may lag behind the clock.
-const TICK: Duration = Duration::from_millis(20);
 
 /// Returns the time from which the date of a file is sent: its second is over, also for the times of
 /// files, which lag behind the clock, and for `Date`, which is written once a second.
@@ -101,24 +98,12 @@ fn date_sent_from(modified_s: i64) -> SystemTime {
 }
 
 impl FileDate {
-    /// Judges the date of a file at the time `now`, for a server that started at `started`.
-    fn of(version: &Version, now: SystemTime, started: SystemTime) -> Self {
-        let modified_s = version.modified.0;
-        if modified_s <= 1 {
-            return Self::None;
-        }
-        let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        if now < date_sent_from(modified_s) {
-            return Self::NotYet;
-        }
-        let (changed_s, changed_ns) = version.changed;
-        let changed = Duration::new(
-            u64::try_from(changed_s).unwrap_or(0),
-            u32::try_from(changed_ns).unwrap_or(0),
-        );
-        match changed_s == modified_s || changed + TICK < since(started) {
-            true => Self::Strong,
-            false => Self::Weak,
+    /// Judges the date of a file at the time `now`.
+    fn of(version: &Version, now: SystemTime) -> Self {
+        match version.modified.0 {
+            ..=1 => Self::None,
+            modified_s if now < date_sent_from(modified_s) => Self::NotYet,
+            _ => Self::Sent,
         }
     }
 }
@@ -154,7 +139,7 @@ pub(crate) struct Variant {
 }
 
 impl Meta {
-    /// Describes the file at `path`, for a server that started at `started`.
+    /// Describes the file at `path`.
     ///
     /// # Errors
     /// If the configured `Cache-Control` is not a valid field value.
@@ -163,14 +148,13 @@ impl Meta {
         stat: &Stat,
         variant: Variant,
         cache_control: Option<Arc<str>>,
-        started: SystemTime,
     ) -> Result<Self, InvalidHead> {
         let version = Version::of(stat);
         let mut meta = Self {
             version,
             variant,
             content_type: content_type(path),
-            date: FileDate::of(&version, SystemTime::now(), started),
+            date: FileDate::of(&version, SystemTime::now()),
             cache_control,
             whole: PreparedHead::default(),
         };
@@ -207,12 +191,8 @@ impl Meta {
 
     /// Returns the date of modification, if it is sent.
     fn modified(&self) -> Option<Modified> {
-        let is_strong = match self.date {
-            FileDate::None | FileDate::NotYet => return None,
-            FileDate::Weak => false,
-            FileDate::Strong => true,
-        };
-        Some(Modified { at: self.modified_at(), is_strong })
+        let is_sent = self.date == FileDate::Sent;
+        is_sent.then(|| Modified { at: self.modified_at(), is_strong: false })
     }
 
     /// Returns the validators, which conditions are evaluated against. `tag` is [`Self::tag`].
@@ -303,41 +283,34 @@ mod tests {
 
     fn meta(path: &std::path::Path, variant: Variant) -> Meta {
         let stat = rustix::fs::stat(path).unwrap();
-        Meta::new(b"a/b.txt", &stat, variant, Some("no-cache".into()), UNIX_EPOCH).unwrap()
+        Meta::new(b"a/b.txt", &stat, variant, Some("no-cache".into())).unwrap()
     }
 
     #[test]
-    fn date_is_judged_by_both_times() {
-        let second = |s: i64| UNIX_EPOCH + Duration::from_secs(s.unsigned_abs());
-        let date = |modified: i64, changed: i64, now: i64, started: i64| {
+    fn date_is_sent_once_its_second_is_over() {
+        let date = |modified: i64, now: u64| {
             let version = Version {
                 device: 1,
                 inode: 1,
                 bytes: 1,
                 modified: (modified, 500_000_000),
-                changed: (changed, 600_000_000),
+                changed: (1000, 600_000_000),
             };
-            FileDate::of(&version, second(now), second(started))
+            FileDate::of(&version, UNIX_EPOCH + Duration::from_secs(now))
         };
-        for (modified, changed, now, started, expected) in [
-            // Written at this time, before or after the start.
-            (1000, 1000, 1002, 10, FileDate::Strong),
-            (1000, 1000, 1002, 2000, FileDate::Strong),
+        for (modified, now, expected) in [
+            (1000, 1002, FileDate::Sent),
+            (500, 1000, FileDate::Sent),
             // The second is not over, or is in the future.
-            (1000, 1000, 1000, 10, FileDate::NotYet),
-            (1000, 1000, 1001, 10, FileDate::NotYet),
-            (3000, 1000, 1001, 10, FileDate::NotYet),
-            // The time was set: before the start, within the last second before it, and after it.
-            (500, 1000, 2000, 1500, FileDate::Strong),
-            (500, 1000, 2000, 1000, FileDate::Weak),
-            (500, 1000, 2000, 900, FileDate::Weak),
+            (1000, 1000, FileDate::NotYet),
+            (1000, 1001, FileDate::NotYet),
+            (3000, 1001, FileDate::NotYet),
             // No date.
-            (0, 1000, 2000, 1500, FileDate::None),
-            (1, 1000, 2000, 1500, FileDate::None),
-            (-5, 1000, 2000, 1500, FileDate::None),
+            (0, 2000, FileDate::None),
+            (1, 2000, FileDate::None),
+            (-5, 2000, FileDate::None),
         ] {
-            let found = date(modified, changed, now, started);
-            assert_eq!(found, expected, "{modified} {changed} {now} {started}");
+            assert_eq!(date(modified, now), expected, "{modified} {now}");
         }
     }
 
@@ -359,7 +332,8 @@ mod tests {
         std::fs::File::open(&a).unwrap().set_modified(time + Duration::from_nanos(1)).unwrap();
         assert_ne!(tag(&a, plain), before, "a nanosecond later");
         let before = tag(&a, plain);
-        std::thread::sleep(TICK);
+        // Longer than the times of files lag behind the clock.
+        std::thread::sleep(Duration::from_millis(20));
         std::fs::write(&a, "SAME").unwrap();
         std::fs::File::open(&a).unwrap().set_modified(time + Duration::from_nanos(1)).unwrap();
         assert_ne!(tag(&a, plain), before, "other bytes, with the time set back");

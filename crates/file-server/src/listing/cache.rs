@@ -175,7 +175,6 @@ mod tests {
             forms: None,
             with_listings: true,
             cache_control: None,
-            started: std::time::SystemTime::now(),
         }
     }
 

@@ -225,8 +225,7 @@ mod tests {
 
     fn meta(path: &std::path::Path, varies: bool) -> Meta {
         let stat = rustix::fs::stat(path).unwrap();
-        Meta::new(b"a", &stat, Variant { coding: None, varies }, None, std::time::UNIX_EPOCH)
-            .unwrap()
+        Meta::new(b"a", &stat, Variant { coding: None, varies }, None).unwrap()
     }
 
     fn found(path: &std::path::Path, varies: bool) -> PathEntry {

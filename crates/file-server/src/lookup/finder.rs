@@ -2,7 +2,6 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use rustix::fs::Stat;
 
@@ -60,8 +59,6 @@ pub(crate) struct Finder {
     pub(crate) forms: Option<EncodedForms>,
     pub(crate) with_listings: bool,
     pub(crate) cache_control: Option<Arc<str>>,
-    /// When the server started.
-    pub(crate) started: SystemTime,
 }
 
 impl Finder {
@@ -151,7 +148,7 @@ impl Finder {
         if let Some(file) = search.cached.filter(is_cached) {
             return Ok(PathEntry::Unchanged(file.clone()));
         }
-        let meta = Meta::new(below_root, &stat, variant, self.cache_control.clone(), self.started);
+        let meta = Meta::new(below_root, &stat, variant, self.cache_control.clone());
         Ok(match meta {
             Ok(meta) => PathEntry::File(Arc::new(OpenFile::new(fd, meta))),
             // The configuration was checked when the server started.
@@ -267,7 +264,6 @@ mod tests {
             forms: Some(EncodedForms::new(1000)),
             with_listings: false,
             cache_control: None,
-            started: SystemTime::now(),
         }
     }
 

@@ -391,6 +391,40 @@ fn tag_changes_with_the_bytes_even_if_the_times_are_set_back() {
 }
 
 #[test]
+fn date_does_not_resume_a_download_of_another_file_or_coding() {
+    let place = ServedDir::new();
+    for (name, text) in [("r1/f", "AAAA"), ("r2/f", "BBBB"), ("g", "CCCC"), ("g.gz", "DDDD")] {
+        let file = std::fs::File::options().write(true).open(place.write(name, text)).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(784_111_777)).unwrap();
+    }
+    let current = place.path("current");
+    std::os::unix::fs::symlink("r1", &current).unwrap();
+    let running = place.serve(|_| {});
+    let resumed = |path: &str, date: &str| {
+        let fields = format!("Range: bytes=2-\r\nIf-Range: {date}\r\n");
+        let answer = get(running.address, path, &fields);
+        (answer.status, answer.text().to_owned())
+    };
+    let date = |path: &str, fields: &str| {
+        get(running.address, path, fields).field("last-modified").unwrap().to_owned()
+    };
+    let before = date("/current/f", "");
+    std::fs::remove_file(&current).unwrap();
+    std::os::unix::fs::symlink("r2", &current).unwrap();
+    eventually("the link is followed", || get(running.address, "/current/f", "").text() == "BBBB");
+    assert_eq!(resumed("/current/f", &before), (200, "BBBB".to_owned()));
+
+    let before = date("/r2/f", "");
+    std::fs::rename(place.path("r2"), place.path("r0")).unwrap();
+    std::fs::rename(place.path("r1"), place.path("r2")).unwrap();
+    eventually("the directory is replaced", || get(running.address, "/r2/f", "").text() == "AAAA");
+    assert_eq!(resumed("/r2/f", &before), (200, "AAAA".to_owned()));
+
+    let coded = date("/g", "Accept-Encoding: gzip\r\n");
+    assert_eq!(resumed("/g", &coded), (200, "CCCC".to_owned()));
+}
+
+#[test]
 fn small_body_of_any_framing_is_discarded() {
     let place = ServedDir::new();
     place.write("a", "12345");

@@ -76,14 +76,13 @@ fn single_range_is_a_partial_response(transport: Transport) {
 fn if_range_with_another_version_gets_the_whole_file(transport: Transport) {
     let place = ServedDir::over(transport);
     place.write_old("a", "0123456789");
-    // The date is strong if the file has not changed since the server started.
-    std::thread::sleep(std::time::Duration::from_millis(50));
     let running = place.serve(|_| {});
     let whole = get(running.address, "/a", "");
     let (tag, date) = (whole.field("etag").unwrap(), whole.field("last-modified").unwrap());
     for (value, status) in [
         (tag, 206),
-        (date, 206),
+        // Another file of the same date may have been here: a link or a directory is replaced.
+        (date, 200),
         ("\"x\"", 200),
         ("Sun, 06 Nov 1994 08:49:37 GMT", 200),
         ("x", 200),
