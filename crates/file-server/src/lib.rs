@@ -69,11 +69,13 @@
 //! while it runs, and no page cache.
 //!
 //! # What it is not
-//! It has no connections of its own: `haul-http-engine` accepts and drives them. It has no HTTP/2. With TLS ([`Config::tls`]), the kernel cannot send files by itself: their bytes
-//! are read into a buffer and encrypted. It does not compress, rewrite or execute
-//! anything. A file that is rewritten in place ends the responses that have begun: replace files by
-//! renaming. Two versions of a file with the same length, inode and time, to the nanosecond, have
-//! the same entity tag.
+//! It has no connections of its own: `haul-http-engine` accepts and drives them. It has no HTTP/2.
+//! With TLS ([`Config::tls`]), the kernel cannot send files by itself: their bytes are read into a
+//! buffer and encrypted. It does not compress, rewrite or execute anything. A file that is
+//! rewritten in place ends the responses that have begun: replace files by renaming. Two versions
+//! of a file with the same length, inode and time, to the nanosecond, have the same entity tag, and
+//! so have two between which only stores through a shared mapping changed pages that were dirty
+//! already: the kernel alters no time then.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[RFC9110\] HTTP semantics; \[TinyLFU17\] request frequencies
