@@ -58,7 +58,7 @@ enum State {
     /// After a backslash in a quoted value.
     ExtensionEscape,
     ExtensionQuotedEnd,
-    /// Blanks after a value, before `;`.
+    /// Blanks after the size or a value, before `;`.
     ExtensionEnd,
     SizeLf,
     Data,
@@ -105,7 +105,7 @@ impl State {
             }
             (Self::ExtensionQuoted, b'"') => Self::ExtensionQuotedEnd,
             (Self::ExtensionQuoted, b'\\') => Self::ExtensionEscape,
-            (Self::ExtensionQuoted | Self::ExtensionEscape, b'\t' | b' '..=b'~') => {
+            (Self::ExtensionQuoted | Self::ExtensionEscape, _) if is_value_byte(byte) => {
                 Self::ExtensionQuoted
             }
             (Self::ExtensionToken | Self::ExtensionQuotedEnd | Self::ExtensionEnd, _)
@@ -175,6 +175,10 @@ impl ChunkedDecoder {
             (State::Size, b';') if self.line_bytes > 0 => {
                 self.line_bytes = 0;
                 self.extension(State::Extension)
+            }
+            (State::Size, b' ' | b'\t') if self.line_bytes > 0 => {
+                self.line_bytes = 0;
+                self.extension(State::ExtensionEnd)
             }
             (State::Size, _) => self.digit(byte),
             (State::ExtensionName | State::ExtensionToken | State::ExtensionQuotedEnd, b'\r') => {

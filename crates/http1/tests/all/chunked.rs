@@ -55,6 +55,8 @@ fn data_does_not_depend_on_splits() {
         ("5;a;b=c;d=\"e f\"\r\nhello\r\n0;z\r\n\r\n", "hello"),
         ("5;\thidden\r\nhello\r\n0\r\n\r\n", "hello"),
         ("5; a = b ; c\t=\t\"\\\"; \"; d;e\r\nhello\r\n0\r\n\r\n", "hello"),
+        ("5 ;a\r\nhello\r\n0\t \t;\tb = c\r\n\r\n", "hello"),
+        ("5;a=\"é \\é\"\r\nhello\r\n0\r\n\r\n", "hello"),
         ("2\r\n\r\n\r\n0\r\nA: b\r\nc-d:\r\nE:\t f \r\n\r\n", "\r\n"),
         ("0000000000000001\r\nx\r\n0\r\n\r\n", "x"),
     ] {
@@ -91,6 +93,9 @@ fn extension_and_trailer_limits_are_exact() {
     let extended = |bytes: usize| format!("1;{}\r\nx\r\n", "e".repeat(bytes - 1));
     assert_eq!(status(extended(10) + "0\r\n\r\n"), Ok(true));
     assert_eq!(status(extended(11) + "0\r\n\r\n"), Err(413));
+    let blanks = |bytes: usize| format!("1{};e\r\nx\r\n", " ".repeat(bytes - 2));
+    assert_eq!(status(blanks(10) + "0\r\n\r\n"), Ok(true));
+    assert_eq!(status(blanks(11) + "0\r\n\r\n"), Err(413));
     assert_eq!(status(extended(10) + &extended(10) + &extended(5) + "0\r\n\r\n"), Ok(true));
     assert_eq!(status(extended(10) + &extended(10) + &extended(6) + "0\r\n\r\n"), Err(413));
     let trailer = |bytes: usize| format!("0\r\nA:{}\r\nB:c\r\n\r\n", "v".repeat(bytes - 5));

@@ -215,7 +215,7 @@ pub(crate) const HOSTILE_BODIES: &[(&str, &[u8])] = &[
     ("a minus", b"-5\r\nhello\r\n0\r\n\r\n"),
     ("a space before", b" 5\r\nhello\r\n0\r\n\r\n"),
     ("a space after", b"5 \r\nhello\r\n0\r\n\r\n"),
-    ("a space before an extension", b"5 ;a\r\nhello\r\n0\r\n\r\n"),
+    ("a line end before an extension", b"5\r\n;a\r\nhello\r\n0\r\n\r\n"),
     ("text instead of an extension", b"2 abc\r\nab\r\n0\r\n\r\n"),
     ("a size of 2^63", b"8000000000000000\r\n"),
     ("a size of 2^64 + 5", b"10000000000000005\r\nhello\r\n0\r\n\r\n"),

@@ -1,6 +1,8 @@
 //! Forwards a request and its response concurrently, because a target may respond before the
 //! request is complete.
 
+use std::time::SystemTime;
+
 use haul_http1::{HttpError, Version, parse_response};
 use haul_reactor::{IoStatus, Next};
 
@@ -216,7 +218,7 @@ fn forward_response_head<M>(
     if !response.is_interim() && status != 101 {
         exchange.record_persistence(&response, cx.reactor.is_draining());
     }
-    write_response(&mut head, &response, exchange.context, cx.options)
+    write_response(&mut head, &response, exchange.context, cx.options, SystemTime::now())
         .map_err(|_why| ExchangeError::Respond(INVALID_RESPONSE))?;
     let is_interim = response.is_interim();
     down.received.consume(head_bytes);

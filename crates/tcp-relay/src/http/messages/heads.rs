@@ -5,9 +5,11 @@
 //! parsed values and never copied, so a server behind the relay cannot interpret them differently
 //! from the relay.
 
+use std::time::SystemTime;
+
 use haul_http1::{
-    Field, Fields, Framing, HeadWriter, HttpError, InvalidHead, MethodKind, Request, Response,
-    Target, Version, list_members,
+    Date, Field, Fields, Framing, HeadWriter, HttpError, InvalidHead, MethodKind, Request,
+    Response, Target, Version, list_members,
 };
 
 use super::forwarded::Forwarded;
@@ -24,6 +26,7 @@ const NOT_FORWARDED: &[&str] = &[
     // proxy for their own requests.
     "proxy",
     "proxy-authenticate",
+    "proxy-authentication-info",
     "proxy-authorization",
     "proxy-connection",
     "te",
@@ -216,7 +219,8 @@ pub(crate) struct ResponseContext {
     pub(crate) keep_alive: bool,
 }
 
-/// Writes the head of a response for a client.
+/// Writes the head of a response for a client. A final response without `Date` gets the time
+/// `received_at`, as RFC 9110, section 6.6.1, demands of a recipient with a clock.
 ///
 /// # Errors
 /// Returns an error if the response must not be forwarded.
@@ -225,11 +229,17 @@ pub(crate) fn write_response(
     response: &Response<'_>,
     context: ResponseContext,
     options: &HttpOptions,
+    received_at: SystemTime,
 ) -> Result<(), HttpError> {
     let filter = FieldFilter::new(response.fields, false)?;
     let mut head = HeadWriter::response_with_reason(out, response.status, response.reason);
+    let mut has_date = false;
     for field in response.fields.into_iter().filter(|field| !filter.drops(*field)) {
         head.field(field.name, field.value);
+        has_date |= field.is("date");
+    }
+    if !has_date && response.status >= 200 {
+        head.field("Date", Date::of(received_at).as_bytes());
     }
     head.field_parts("Via", &[version(response.version), b" ", options.via.as_bytes()]);
     if response.status == 101 {
@@ -261,9 +271,14 @@ fn write_connection(head: &mut HeadWriter<'_>, context: ResponseContext) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use haul_http1::{HeadLimits, parse_request, parse_response};
 
     use super::*;
+
+    /// The field of a response that was received at the Unix epoch.
+    const EPOCH: &str = "Date: Thu, 01 Jan 1970 00:00:00 GMT";
 
     /// Returns the head that the relay forwards for a received head.
     fn forwarded_head(received: &str, options: &HttpOptions) -> Result<String, HttpError> {
@@ -330,9 +345,12 @@ mod tests {
             request_kind: MethodKind::Other,
             keep_alive: true,
         };
-        write_response(&mut out, &response, context, &HttpOptions::default()).unwrap();
+        let options = HttpOptions::default();
+        write_response(&mut out, &response, context, &options, UNIX_EPOCH).unwrap();
         let head = String::from_utf8(out).unwrap();
-        assert_eq!(head, "HTTP/1.1 200 OK\r\nVia: 1.1 haul\r\nContent-Length: 5\r\n\r\n");
+        let expected =
+            format!("HTTP/1.1 200 OK\r\n{EPOCH}\r\nVia: 1.1 haul\r\nContent-Length: 5\r\n\r\n");
+        assert_eq!(head, expected);
     }
 
     #[test]
@@ -377,6 +395,19 @@ mod tests {
         }
     }
 
+    /// Returns the fields that the relay forwards for a received response.
+    fn forwarded_fields(received: &str, version: Version, keep_alive: bool) -> Vec<String> {
+        let request_kind = MethodKind::Other;
+        let response = parse_response(received.as_bytes(), &HeadLimits::default(), request_kind);
+        let mut out = Vec::new();
+        let context = ResponseContext { version, request_kind, keep_alive };
+        let options = HttpOptions::default();
+        let response = response.unwrap().unwrap();
+        write_response(&mut out, &response, context, &options, UNIX_EPOCH).unwrap();
+        let head = String::from_utf8(out).unwrap();
+        head.trim_end().lines().skip(1).map(str::to_owned).collect()
+    }
+
     #[test]
     fn response_framing_matches_the_version_of_the_client() {
         let chunked = "Transfer-Encoding: chunked\r\n";
@@ -401,20 +432,41 @@ mod tests {
             (200, chunked, old, false, "Via: 1.1 haul, Connection: close"),
             (204, "Content-Length: 5\r\n", new, true, "Via: 1.1 haul"),
             (304, "Content-Length: 5\r\n", new, true, "Via: 1.1 haul, Content-Length: 5"),
-            (103, "Content-Length: 5\r\n", new, true, "Via: 1.1 haul"),
         ] {
             let received = format!("HTTP/1.1 {status} x\r\n{fields}\r\n");
-            let request_kind = MethodKind::Other;
-            let response =
-                parse_response(received.as_bytes(), &HeadLimits::default(), request_kind)
-                    .unwrap()
-                    .unwrap();
-            let mut out = Vec::new();
-            let context = ResponseContext { version, request_kind, keep_alive };
-            write_response(&mut out, &response, context, &HttpOptions::default()).unwrap();
-            let head = String::from_utf8(out).unwrap();
-            let lines: Vec<_> = head.trim_end().lines().skip(1).collect();
-            assert_eq!(lines.join(", "), expected, "{received}");
+            let found = forwarded_fields(&received, version, keep_alive);
+            assert_eq!(found.join(", "), format!("{EPOCH}, {expected}"), "{received}");
+        }
+    }
+
+    #[test]
+    fn final_response_has_one_date() {
+        for (status, fields, expected) in [
+            (200, "", &[EPOCH][..]),
+            (304, "", &[EPOCH]),
+            (502, "", &[EPOCH]),
+            (200, "Date: x\r\n", &["Date: x"]),
+            (200, "Connection: date\r\nDate: x\r\n", &[EPOCH]),
+            (103, "", &[]),
+        ] {
+            let received = format!("HTTP/1.1 {status} x\r\n{fields}\r\n");
+            let found = forwarded_fields(&received, Version::Http11, true);
+            let dates: Vec<_> = found
+                .iter()
+                .filter(|field| field.starts_with("Date"))
+                .map(String::as_str)
+                .collect();
+            assert_eq!(dates, expected, "{received}");
+        }
+    }
+
+    #[test]
+    fn fields_for_one_connection_are_not_forwarded() {
+        for name in NOT_FORWARDED.iter().filter(|name| !name.contains("length")) {
+            let value = if *name == "transfer-encoding" { "chunked" } else { "x" };
+            let received = format!("HTTP/1.1 304 x\r\n{name}: {value}\r\nDate: x\r\n\r\n");
+            let found = forwarded_fields(&received, Version::Http10, true);
+            assert_eq!(found, ["Date: x", "Via: 1.1 haul", "Connection: keep-alive"], "{name}");
         }
     }
 }
