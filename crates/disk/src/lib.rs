@@ -114,7 +114,7 @@ pub use os::{OsDisk, sync_parent};
 pub use pace::{
     NotPaced, Pace, PaceBudget, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN,
 };
-pub use probe::{DirectIo, FileSystem, Mount, Storage, Superblock, probe};
+pub use probe::{DirectIo, FileSystem, Mount, Storage, Superblock, file_system_type, probe};
 pub use project::project;
 pub use residency::{Residency, evict, resident, warm};
 pub use send_queue::send_queue_bytes;

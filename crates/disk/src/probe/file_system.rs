@@ -31,28 +31,28 @@ const STORES: [&str; 24] = [
     "ubifs", "udf", "vfat", "zfs",
 ];
 
-/// The types whose files are made by the kernel as they are read.
-const KERNEL_INTERFACES: [&str; 20] = [
-    "binfmt_misc",
-    "bpf",
-    "cgroup",
-    "cgroup2",
-    "configfs",
-    "debugfs",
-    "devpts",
-    "efivarfs",
-    "fusectl",
-    "mqueue",
-    "nfsd",
-    "nsfs",
-    "proc",
-    "pstore",
-    "resctrl",
-    "rpc_pipefs",
-    "securityfs",
-    "selinuxfs",
-    "sysfs",
-    "tracefs",
+/// The types whose files are made by the kernel as they are read, with their magic numbers.
+const KERNEL_INTERFACES: [(&str, u64); 20] = [
+    ("binfmt_misc", 0x4249_4E4D),
+    ("bpf", 0xCAFE_4A11),
+    ("cgroup", 0x0027_E0EB),
+    ("cgroup2", 0x6367_7270),
+    ("configfs", 0x6265_6570),
+    ("debugfs", 0x6462_6720),
+    ("devpts", 0x1CD1),
+    ("efivarfs", 0xDE5E_81E4),
+    ("fusectl", 0x6573_5543),
+    ("mqueue", 0x1980_0202),
+    ("nfsd", 0x6E66_7364),
+    ("nsfs", 0x6E73_6673),
+    ("proc", 0x9FA0),
+    ("pstore", 0x6165_676C),
+    ("resctrl", 0x0765_5821),
+    ("rpc_pipefs", 0x6759_6969),
+    ("securityfs", 0x7363_6673),
+    ("selinuxfs", 0xF97C_FF8C),
+    ("sysfs", 0x6265_6572),
+    ("tracefs", 0x7472_6163),
 ];
 
 impl FileSystem {
@@ -68,7 +68,10 @@ impl FileSystem {
             (0x6969, _) => Self::Nfs,
             (0x6573_5546, _) => Self::Fuse,
             (_, Some(name)) => Self::Other(name.to_owned()),
-            (_, None) => Self::Other(format!("{magic:#x}")),
+            (_, None) => match KERNEL_INTERFACES.iter().find(|(_, number)| *number == magic) {
+                Some((name, _)) => Self::Other((*name).to_owned()),
+                None => Self::Other(format!("{magic:#x}")),
+            },
         }
     }
 
@@ -104,7 +107,7 @@ impl FileSystem {
     /// read returns, and a read may wait, or change something.
     #[must_use]
     pub fn is_kernel_interface(&self) -> bool {
-        matches!(self, Self::Other(name) if KERNEL_INTERFACES.contains(&name.as_str()))
+        matches!(self, Self::Other(name) if KERNEL_INTERFACES.iter().any(|(known, _)| known == name))
     }
 
     /// Returns the file system mounted with the type `name`, for callers that have no magic number.
@@ -155,6 +158,8 @@ mod tests {
             (0x6573_5546, Some("fuse.sshfs"), FileSystem::Fuse),
             (0x2FC1_2FC1, Some("zfs"), other("zfs")),
             (0x2FC1_2FC1, None, other("0x2fc12fc1")),
+            (0x9FA0, None, other("proc")),
+            (0x6265_6572, Some("sysfs"), other("sysfs")),
         ] {
             assert_eq!(FileSystem::of(magic, name), expected, "{magic:#x} {name:?}");
             if let Some(name) = name {

@@ -12,7 +12,7 @@ use rustix::fs::{self, AtFlags, FileType, IFlags, Mode, OFlags, StatxFlags};
 
 pub use file_system::FileSystem;
 pub use mounts::Mount;
-pub use superblock::Superblock;
+pub use superblock::{Superblock, file_system_type};
 
 use crate::device::{Device, Queue};
 use crate::error::{Error, Op, Result};

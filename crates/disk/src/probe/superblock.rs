@@ -35,8 +35,7 @@ impl Superblock {
         let fail = |errno| Error::new(Op::Status, path_of(&fd), errno);
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
         let status = statx(fd, c"", AtFlags::EMPTY_PATH, wanted).map_err(fail)?;
-        #[expect(clippy::cast_sign_loss, reason = "a bit pattern, signed on some machines")]
-        let magic = fstatfs(fd).map_err(fail)?.f_type as u64 & 0xFFFF_FFFF;
+        let magic = magic_number(fd)?;
         let line = has(status.stx_mask, StatxFlags::MNT_ID)
             .then(|| std::fs::read("/proc/self/mountinfo").ok())
             .flatten()
@@ -49,4 +48,21 @@ impl Superblock {
         let file_system = FileSystem::of(magic, name);
         Ok(Self { device: makedev(major, minor), file_system })
     }
+}
+
+/// Returns the type of the file system of an open file by its magic number alone, which costs one
+/// system call. ext2 and ext3 have that of ext4; types without a variant have a name only if they
+/// are interfaces to the kernel.
+///
+/// # Errors
+/// The errors of `fstatfs(2)`.
+pub fn file_system_type(fd: BorrowedFd<'_>) -> Result<FileSystem> {
+    magic_number(fd).map(|magic| FileSystem::of(magic, None))
+}
+
+fn magic_number(fd: BorrowedFd<'_>) -> Result<u64> {
+    let found = fstatfs(fd).map_err(|errno| Error::new(Op::Status, path_of(&fd), errno))?;
+    #[expect(clippy::cast_sign_loss, reason = "a bit pattern, signed on some machines")]
+    let magic = found.f_type as u64 & 0xFFFF_FFFF;
+    Ok(magic)
 }

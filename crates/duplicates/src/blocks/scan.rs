@@ -23,8 +23,9 @@ pub(super) struct Scan {
     pub(super) bytes: u64,
 }
 
-/// Reads all files of `tree`, each inode once. Blocks in holes have no digest: they take no space.
-/// A file that cannot be read, or that changes meanwhile, is reported and left out.
+/// Reads all files of `tree`, each inode once, but no interfaces to the kernel. Blocks in holes
+/// have no digest: they take no space. A file that cannot be read, or that changes meanwhile, is
+/// reported and left out.
 pub(super) fn scan(
     tree: &Tree,
     block_bytes: u64,
@@ -32,7 +33,9 @@ pub(super) fn scan(
     events: &dyn Events,
 ) -> Scan {
     let file_systems = &FileSystems::of(tree);
-    let requests: Vec<_> = one_name_each(tree).into_iter().map(ReadRequest::whole).collect();
+    let mut files = one_name_each(tree);
+    files.retain(|file| file_systems.has_known_length(tree, *file));
+    let requests: Vec<_> = files.into_iter().map(ReadRequest::whole).collect();
     let bytes = requests.iter().map(|request| tree.meta(request.file).bytes).sum();
     events.phase(Phase::Hashing, requests.len() as u64, bytes);
     let consumer = Blocks {

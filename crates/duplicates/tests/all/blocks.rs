@@ -202,6 +202,14 @@ fn file_system_without_reflinks_is_reported_once() {
 }
 
 #[test]
+fn interfaces_to_the_kernel_are_not_read() {
+    let log = Log::default();
+    let stats = share(Path::new("/sys/kernel/mm"), true, &log);
+    assert_eq!((stats.files, stats.ranges, stats.skipped), (0, 0, 0));
+    assert_eq!(log.errors.into_inner(), [""; 0]);
+}
+
+#[test]
 fn subvolumes_of_one_file_system_share_blocks() {
     let Some(image) = LoopImage::new("btrfs", 512 << 20) else { return };
     let subvolumes = ["one", "two"].map(|name| image.mount().join(name));

@@ -11,6 +11,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use haul_disk::file_system_type;
 use rustix::fs::{self, AtFlags, FileType, Stat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -49,7 +50,10 @@ pub(crate) fn read(
     names.dedup();
     let next = names.last().filter(|_| is_cut).map(|last| cursor.next(last));
     let fd = dir.fd()?;
-    let entries = names.into_iter().filter_map(|name| entry(fd, name, &stat_target)).collect();
+    let entries = names.into_iter().filter_map(|name| entry(fd, name, &stat_target));
+    // The files of an interface to the kernel have no length.
+    let has_files = !file_system_type(fd).is_ok_and(|found| found.is_kernel_interface());
+    let entries = entries.filter(|entry| has_files || entry.bytes.is_none()).collect();
     Ok(Listing { entries, is_continued: !cursor.after.is_empty(), next })
 }
 
@@ -156,6 +160,16 @@ mod tests {
         let page = read(open(), false, &cursor, stat_target).unwrap();
         assert_eq!(names(&page), ["a.txt", "b.txt"]);
         assert_eq!((page.is_continued, &*page.next.unwrap()), (true, "?after=b.txt&limit=2"));
+    }
+
+    #[test]
+    fn files_of_the_kernel_are_not_listed() {
+        let dir = OwnedFd::from(std::fs::File::open("/proc/sys").unwrap());
+        let listing = read(dir, false, &Cursor::default(), |_| None).unwrap();
+        assert!(names(&listing).contains(&"kernel".to_owned()));
+        let dir = OwnedFd::from(std::fs::File::open("/proc/sys/kernel").unwrap());
+        let listing = read(dir, false, &Cursor::default(), |_| None).unwrap();
+        assert!(!names(&listing).contains(&"ostype".to_owned()));
     }
 
     #[test]

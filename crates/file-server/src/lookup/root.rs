@@ -1,12 +1,13 @@
 //! Opens names beneath the directory that is served.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use haul_disk::file_system_type;
 use rustix::fs::{self, Mode, OFlags, ResolveFlags, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, pread};
 
 use crate::error::{Error, Result};
 use crate::file::description::Version;
@@ -58,9 +59,12 @@ impl Root {
         let fd = self.open_beneath(OsStr::from_bytes(name), flags, wait)?;
         let stat = fs::fstat(&fd).map_err(open_error)?;
         match fs::FileType::from_raw_mode(stat.st_mode) {
-            fs::FileType::RegularFile => Ok(Entry::File(fd, stat)),
+            fs::FileType::RegularFile => match has_known_length(fd.as_fd(), &stat, wait)? {
+                true => Ok(Entry::File(fd, stat)),
+                false => Err(OpenError::Status(404)),
+            },
             fs::FileType::Directory => Ok(Entry::Directory(fd)),
-            // Devices, pipes and sockets are not served.
+            // Devices, pipes and sockets are not served, nor is a file without a length.
             _ => Err(OpenError::Status(404)),
         }
     }
@@ -116,6 +120,27 @@ impl Root {
             }
         }
         Err(OpenError::Status(503))
+    }
+}
+
+/// `true` if the content of a regular file has the length of its status. Files of interfaces to the
+/// kernel never have, and a file system that stores no files itself may show one of length 0 that
+/// has content. Such files have no blocks: others cost no further system call.
+fn has_known_length(fd: BorrowedFd<'_>, stat: &Stat, wait: DiskWait) -> Result<bool, OpenError> {
+    if stat.st_blocks > 0 {
+        return Ok(true);
+    }
+    // An error is ignored: the file system does not say what it is.
+    let Ok(file_system) = file_system_type(fd) else { return Ok(true) };
+    if file_system.is_kernel_interface() {
+        return Ok(false);
+    }
+    if stat.st_size > 0 || file_system.stores_files() {
+        return Ok(true);
+    }
+    match wait {
+        DiskWait::Forbidden => Err(OpenError::WouldBlock),
+        DiskWait::Allowed => Ok(!matches!(pread(fd, &mut [0], 0), Ok(1))),
     }
 }
 
@@ -191,6 +216,27 @@ mod tests {
         let root = Root::open(dir.path()).unwrap();
         for name in ["pipe", "socket"] {
             assert_eq!(status(root.open_at(name.as_bytes(), DiskWait::Allowed)), 404, "{name}");
+        }
+    }
+
+    #[test]
+    fn files_whose_length_says_nothing_are_not_served() {
+        for (dir, name) in [("/proc/sys/kernel", "ostype"), ("/sys/kernel/mm/ksm", "run")] {
+            if !Path::new(dir).join(name).exists() {
+                haul_testing::skip(&format!("no {dir}/{name}"));
+                continue;
+            }
+            let root = Root::open(Path::new(dir)).unwrap();
+            let found = status(root.open_at(name.as_bytes(), DiskWait::Allowed));
+            assert_eq!(found, 404, "{dir}/{name}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("empty"), "").unwrap();
+        let sparse = std::fs::File::create(dir.path().join("sparse")).unwrap();
+        sparse.set_len(1 << 20).unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        for name in ["empty", "sparse"] {
+            assert_eq!(status(root.open_at(name.as_bytes(), DiskWait::Allowed)), 200, "{name}");
         }
     }
 
