@@ -5,9 +5,9 @@ use std::io::ErrorKind::PermissionDenied;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use haul_bulk_read::{FileId, SkipReason, Tree, WalkEvents, WalkOptions, walk};
+use haul_bulk_read::{FileId, SkipReason, Tree, WalkEvents, WalkOptions, open_directory, walk};
 use haul_disk::{Error, Op, resident};
-use rustix::fs::{Mode, OFlags, fstat, open};
+use rustix::fs::{Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
 
 use crate::counts::PageCounts;
@@ -107,13 +107,24 @@ pub fn open_quietly(found: &FoundFile) -> haul_disk::Result<OwnedFd> {
     if !found.named {
         flags |= OFlags::NOFOLLOW;
     }
-    let open = |flags| open(&found.path, flags, Mode::empty());
-    match open(flags | OFlags::NOATIME) {
+    match open_path(&found.path, flags | OFlags::NOATIME) {
         // Only the owner may use O_NOATIME.
-        Err(Errno::PERM) => open(flags),
+        Err(Errno::PERM) => open_path(&found.path, flags),
         opened => opened,
     }
     .map_err(|errno| Error::new(Op::Open, &found.path, errno))
+}
+
+/// Opens the file at a path of any length.
+fn open_path(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    match (open(path, flags, Mode::empty()), path.parent(), path.file_name()) {
+        (Err(Errno::NAMETOOLONG), Some(parent), Some(name)) => {
+            let dir = open_directory(parent)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NAMETOOLONG))?;
+            openat(dir, name, flags, Mode::empty())
+        }
+        (opened, ..) => opened,
+    }
 }
 
 /// Counts pages as [`count_pages`] does. If the kernel denies the query, all pages count as

@@ -6,7 +6,7 @@
 //! - [`depth`]: how deep a random exploration goes
 //! - [`eventually`], [`until_full`] and [`within_a_minute`]: waiting for a condition or a result; [`PATIENCE`]: the
 //!   timeout of everything else that a test waits for
-//! - [`disk_dir`], [`skip`], [`PrintOnPanic`]: temporary directories, skipped tests, messages of
+//! - [`disk_dir`], [`write_deep_file`], [`skip`], [`PrintOnPanic`]: temporary directories, skipped tests, messages of
 //!   failed tests
 //! - [`child_test`], [`program`], [`Finished`]: other processes and their output
 //! - [`http`]: one end of an HTTP/1.1 connection
@@ -56,7 +56,7 @@ mod transport;
 mod wait;
 
 pub use child::{child_test, line_with};
-pub use dir::disk_dir;
+pub use dir::{disk_dir, write_deep_file};
 pub use image::{DetachedImage, LoopDevice, LoopImage, mount_detached};
 pub use limits::{memory_lock, raise_descriptor_limit};
 pub use markup::assert_well_formed;

@@ -12,7 +12,7 @@ use haul_checksums::{
     Check, CheckEvents, Job, Line, LineFormat, List, Outcome, StreamDigests, Verdict, detect, hash,
     write_line,
 };
-use haul_testing::Random;
+use haul_testing::{Random, write_deep_file};
 
 fn as_path(name: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(name))
@@ -202,34 +202,16 @@ fn names_that_a_row_may_mean_are_tried() {
     assert_eq!(found, [Verdict::Missing, Verdict::Same]);
 }
 
-/// Creates the file `f` with this content in a directory whose path is longer than the kernel
-/// permits; returns the path of the directory.
-fn write_deep_file(dir: &Path, content: &[u8]) -> PathBuf {
-    let mut at = haul_bulk_read::open_directory(dir).unwrap();
-    let mut path = dir.to_owned();
-    for _ in 0..45 {
-        let name = "x".repeat(100);
-        rustix::fs::mkdirat(&at, &*name, rustix::fs::Mode::RWXU).unwrap();
-        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY;
-        at = rustix::fs::openat(&at, &*name, flags, rustix::fs::Mode::empty()).unwrap();
-        path.push(name);
-    }
-    let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
-    let file = rustix::fs::openat(&at, "f", flags, rustix::fs::Mode::RUSR).unwrap();
-    rustix::io::write(&file, content).unwrap();
-    path
-}
-
 #[test]
 fn file_at_a_path_beyond_the_limit_of_the_kernel_is_verified() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_deep_file(dir.path(), b"content");
     for kind in HashKind::ALL {
-        let mut lines = List::parse(&line(kind, &path.join("f"), b"content"), None).lines;
+        let mut lines = List::parse(&line(kind, &path, b"content"), None).lines;
         assert_eq!(detect(&mut lines, Path::new("list"), None), [], "{kind:?}");
         assert_eq!(verdicts(lines), [Verdict::Same], "{kind:?}");
     }
-    let missing = line(HashKind::Sha256, &path.join("g"), b"content");
+    let missing = line(HashKind::Sha256, &path.with_file_name("g"), b"content");
     assert_eq!(verdicts(List::parse(&missing, Some(HashKind::Sha256)).lines), [Verdict::Missing]);
 }
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use haul_page_cache::{Evicted, Files, open_quietly};
-use haul_testing::disk_dir;
+use haul_page_cache::{Evicted, Files, count_pages, open_quietly};
+use haul_testing::{disk_dir, write_deep_file};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::{Found, find, write_synced};
@@ -48,6 +48,17 @@ fn paths_that_are_no_files_are_reported() {
     assert_eq!(*events.not_files.lock().unwrap(), [fifo], "only a given path");
     let failed = events.failed.lock().unwrap();
     assert!(failed.len() == 1 && failed[0].contains(missing.to_str().unwrap()), "{failed:?}");
+}
+
+#[test]
+fn file_at_a_path_beyond_the_limit_of_the_kernel_is_opened() {
+    let dir = disk_dir();
+    let path = write_deep_file(dir.path(), b"content");
+    let paths = [dir.path().to_owned()];
+    let found = find(&paths).iter().next().unwrap();
+    assert_eq!(found.path, path);
+    let fd = open_quietly(&found).unwrap();
+    assert_eq!(count_pages(&path, &fd).unwrap().bytes, 7);
 }
 
 #[test]
