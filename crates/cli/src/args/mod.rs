@@ -162,9 +162,9 @@ pub(crate) enum Command {
     /// crash leaves each file complete, compressed or not; the next run continues.
     ///
     /// Ends at the end of the input, after closed files are compressed. At SIGTERM, haul log writes
-    /// what the service has begun to write, for at most 4 s, and ends. The service receives Ctrl-C, too, so haul log
-    /// continues to the end of the input; at a second Ctrl-C, haul log ends immediately. SIGHUP,
-    /// SIGALRM and SIGUSR1 rotate now.
+    /// what is in the pipe and the rest of a line that was begun, for at most 4 s, closes stdin,
+    /// and ends. The service receives Ctrl-C, too, so haul log continues to the end of the input;
+    /// at a second Ctrl-C, haul log ends immediately. SIGHUP, SIGALRM and SIGUSR1 rotate now.
     #[command(after_long_help = log::examples::LOG)]
     Log(Box<LogArgs>),
     /// Print, verify, follow, copy or cut an append log

@@ -1,6 +1,8 @@
 //! Reads stdin in large pieces until the input ends, or until a signal requests a stop and no more
-//! input arrives.
+//! input arrives. Stdin is then closed at once: what a service writes later fails, instead of being
+//! accepted by a pipe that nobody reads any more.
 
+use std::fs::File;
 use std::io::{self, Stdin, stdin};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -8,8 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::io::{Errno, read, write};
+use rustix::io::{Errno, ioctl_fionread, read, write};
 use rustix::pipe::fcntl_setpipe_size;
+use rustix::stdio::dup2_stdin;
+
+use crate::report::print_message;
+use crate::units::Bytes;
 
 /// The size of a read and of the pipe, in bytes. An unprivileged process cannot set a larger pipe
 /// size by default.
@@ -65,9 +71,9 @@ impl Stop {
 /// ends at the end of a line, or after as long again.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// The time for which more input is awaited after a stop was requested: a writer that waited for
-/// room in the pipe continues as soon as there is some.
-const MORE_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// The time for which more input is awaited at the end of a line, after a stop was requested: a
+/// writer that waited for room in the pipe continues as soon as there is some.
+const MORE_TIME: Duration = Duration::from_millis(50);
 
 /// Stdin as the input of the log.
 pub(super) struct Input {
@@ -89,11 +95,13 @@ impl Input {
     }
 
     /// Returns the next bytes of stdin, or an empty slice at the end of the input. After a stop was
-    /// requested, the input ends when no more arrives, so that nothing is lost that a service has
-    /// begun to write; a service that goes on writing is cut off after [`DRAIN_TIME`].
+    /// requested, the input ends when no more arrives and the last line has its end, so that
+    /// nothing is lost that a service has begun to write; a service that goes on writing is cut off
+    /// after [`DRAIN_TIME`], and what it wrote and is not read is reported.
     pub(super) fn next(&mut self) -> io::Result<&[u8]> {
         loop {
             if !self.wait()? {
+                self.close()?;
                 return Ok(&[]);
             }
             match read(&self.stdin, &mut self.buffer[..]) {
@@ -109,21 +117,10 @@ impl Input {
         }
     }
 
-    /// Waits for input, or for its end. After a stop was requested, returns `false` if there is none
-    /// within [`MORE_TIME`], or if the time to read on is over.
+    /// Waits for input, or for its end. After a stop was requested, returns `false` if there is
+    /// none in time, or if the time to read on is over.
     fn wait(&mut self) -> io::Result<bool> {
-        loop {
-            if self.stop.is_requested() {
-                let passed = self.stopped.get_or_insert_with(Instant::now).elapsed();
-                if passed >= DRAIN_TIME * 2 || passed >= DRAIN_TIME && self.ends_with_line {
-                    return Ok(false);
-                }
-                let mut fds = [PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN)];
-                match poll(&mut fds, Some(&MORE_TIME)) {
-                    Err(Errno::INTR) => continue,
-                    other => return Ok(other? > 0),
-                }
-            }
+        while !self.stop.is_requested() {
             let mut fds = [
                 PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN),
                 PollFd::new(&*self.stop.wake, PollFlags::IN),
@@ -135,5 +132,40 @@ impl Input {
                 Ok(_) => return Ok(true),
             }
         }
+        self.wait_after_stop()
+    }
+
+    fn wait_after_stop(&mut self) -> io::Result<bool> {
+        loop {
+            let passed = self.stopped.get_or_insert_with(Instant::now).elapsed();
+            let left = (DRAIN_TIME * 2).saturating_sub(passed);
+            if left.is_zero() || passed >= DRAIN_TIME && self.ends_with_line {
+                return Ok(false);
+            }
+            let patience = if self.ends_with_line { MORE_TIME } else { left };
+            let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+            let mut fds = [PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN)];
+            match poll(&mut fds, Some(&patience)) {
+                Err(Errno::INTR) => {}
+                other => return Ok(other? > 0),
+            }
+        }
+    }
+
+    /// Replaces stdin by `/dev/null`. If no other process has the pipe open for reading, writing to
+    /// it fails from now on. Another process that reads it, such as the next `haul log` of a
+    /// supervisor, gets what is left.
+    fn close(&self) -> io::Result<()> {
+        let null = File::open("/dev/null")?;
+        // An error is ignored: the input is of a kind whose rest is not known.
+        let left = ioctl_fionread(&self.stdin).unwrap_or(0);
+        dup2_stdin(&null)?;
+        if left > 0 {
+            print_message(&format!(
+                "stopped while the service goes on writing: left {} of its input in the pipe",
+                Bytes(left)
+            ));
+        }
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use haul_testing::eventually;
+use haul_testing::{eventually, skip};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -40,13 +40,12 @@ struct Logging {
 impl Logging {
     fn start(place: &TestDir, arguments: &[&str]) -> Self {
         let arguments = [&["log", "logs", "--tee"], arguments].concat();
-        let mut child = place
-            .command(&arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = place.command(&arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::new(command.spawn().unwrap())
+    }
+
+    fn new(mut child: Child) -> Self {
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().map(BufReader::new);
         let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -206,7 +205,7 @@ fn sigterm_writes_the_bytes_in_the_pipe() {
     let place = TestDir::new();
     let mut logging = Logging::start(&place, &[]);
     logging.write_line("first");
-    let rest = noise(2, 60_000);
+    let rest = [noise(2, 60_000), b"\n".to_vec()].concat();
     logging.signal(Signal::STOP);
     logging.write(&rest);
     logging.signal(Signal::TERM);
@@ -240,6 +239,51 @@ fn nothing_that_a_service_has_begun_to_write_is_lost_at_a_stop() {
     let (written, _stdin) = writing.join().unwrap();
     written.unwrap();
     assert!(all(&place.path("logs")) == [b"first\n", &rest[..]].concat());
+}
+
+#[test]
+fn line_that_was_begun_before_a_stop_is_read_to_its_end() {
+    let place = TestDir::new();
+    let mut logging = Logging::start(&place, &[]);
+    logging.write_line("first");
+    logging.write(b"first half, ");
+    logging.signal(Signal::TERM);
+    // Longer than the log waits for another line.
+    thread::sleep(Duration::from_millis(200));
+    logging.write(b"second half\n");
+    // The pipe stays open, as that of a service that goes on.
+    assert_eq!(logging.wait(), (Some(0), String::new()));
+    assert_eq!(all(&place.path("logs")), b"first\nfirst half, second half\n");
+}
+
+#[test]
+fn pipe_accepts_nothing_while_the_log_is_synced_at_a_stop() {
+    let place = TestDir::new();
+    let mut logging = Logging::start(&place, &[]);
+    logging.write_line("first");
+    let process = logging.child.id();
+    // The last sync lasts longer than the test.
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e"]);
+    strace.arg("inject=fsync,fdatasync:delay_enter=1000000000");
+    strace.args(["-p", &process.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(mut strace) = strace.spawn() else { return skip("strace is not installed") };
+    eventually("each thread is traced", || {
+        let mut threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+        threads.all(|thread| {
+            let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+            !status.contains("TracerPid:\t0\n")
+        })
+    });
+    logging.signal(Signal::TERM);
+    let stdin = logging.stdin.take().unwrap();
+    let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec { tv_sec: 60, tv_nsec: 0 })).unwrap();
+    let closed = fds[0].revents().contains(PollFlags::ERR);
+    let ended = logging.child.try_wait().unwrap();
+    strace.kill().unwrap();
+    strace.wait().unwrap();
+    assert!(closed && ended.is_none(), "nobody reads the pipe before the log is synced: {ended:?}");
 }
 
 #[test]
