@@ -55,7 +55,7 @@ use crate::output::Output;
 use crate::report::{Exit, Result};
 
 fn main() -> ExitCode {
-    haul_disk::replace_closed_streams();
+    haul_disk::replace_unusable_streams();
     let mut command = args::command();
     let parsed = match config::parse(&mut command, env::args_os().collect()) {
         Ok(Parsed::Matches(matches)) => {

@@ -118,7 +118,7 @@ pub use probe::{DirectIo, FileSystem, Mount, Storage, Superblock, file_system_ty
 pub use project::project;
 pub use residency::{Residency, evict, resident, warm};
 pub use send_queue::send_queue_bytes;
-pub use standard_streams::replace_closed_streams;
+pub use standard_streams::replace_unusable_streams;
 pub use units::{PAGE_BYTES, align_down, align_up};
 pub use writeback::{
     Amount, Anomaly, DeviceShare, DirtyLimits, DirtySettings, DiskFacts, DiskKind, GroupMemory,

@@ -181,14 +181,32 @@ fn run_redirected(place: &TestDir, words: &[&str], redirection: &str) -> Finishe
 }
 
 #[test]
-fn closed_stdin_is_not_an_empty_one() {
+fn stdin_that_cannot_be_read_is_not_an_empty_one() {
     let place = TestDir::on_disk();
     place.run(&["store", "mb", "b-1"]).code(0);
-    for words in [&["store", "put", "b-1/k"][..], &["sum", "-"], &["dups", "remove"]] {
-        let ended = run_redirected(&place, words, "<&-");
-        let stderr = ended.stderr();
-        assert!(ended.0.status.code().is_some_and(|code| code > 0), "{words:?}: {stderr}");
-        assert!(stderr.contains("not connected"), "{words:?}: {stderr}");
+    place.write("target", "content");
+    place.write("sum-of-nothing", place.run_with(&["sum", "-"], b"").code(0).stdout());
+    for words in [
+        &["store", "put", "b-1/k"][..],
+        &["store", "import-tar", "b-1"],
+        &["store", "lifecycle", "set", "b-1", "-"],
+        &["sum"],
+        &["sum", "-"],
+        &["sum", "--files-from", "-"],
+        &["sum", "--check", "-"],
+        &["sum", "--check", "sum-of-nothing"],
+        &["dups", "--stdin"],
+        &["dups", "remove"],
+        &["patch", "target"],
+        &["log", "lines"],
+    ] {
+        for redirection in ["<&-", "0>/dev/null"] {
+            let ended = run_redirected(&place, words, redirection);
+            let stderr = ended.stderr();
+            let code = ended.0.status.code();
+            assert!(code.is_some_and(|code| code > 0), "{words:?} {redirection}: {stderr}");
+            assert!(stderr.contains("not connected"), "{words:?} {redirection}: {stderr}");
+        }
     }
     place.run(&["store", "get", "b-1/k"]).code(1);
 }
@@ -223,6 +241,11 @@ fn output_that_cannot_be_written_exits_1() {
 #[test]
 fn output_to_a_closed_stdout_exits_1() {
     check_outputs(run_closed);
+}
+
+#[test]
+fn output_to_a_stdout_that_is_open_for_reading_exits_1() {
+    check_outputs(|place, words| run_redirected(place, words, "1</dev/null"));
 }
 
 /// Runs each command that prints something with a stdout that cannot be written.

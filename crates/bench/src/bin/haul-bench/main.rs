@@ -11,7 +11,7 @@ use haul_cli_common::{generate, report};
 use crate::args::{BenchCommand, Cli};
 
 fn main() -> ExitCode {
-    haul_disk::replace_closed_streams();
+    haul_disk::replace_unusable_streams();
     // If the command line is wrong, `parse` prints a message and exits with code 2.
     let cli = Cli::parse();
     report::exit_code(match cli.command {
