@@ -56,8 +56,10 @@ use crate::report::{Exit, Result};
 
 fn main() -> ExitCode {
     haul_disk::replace_unusable_streams();
+    let arguments: Vec<_> = env::args_os().collect();
+    log::catch_early(&arguments);
     let mut command = args::command();
-    let parsed = match config::parse(&mut command, env::args_os().collect()) {
+    let parsed = match config::parse(&mut command, arguments) {
         Ok(Parsed::Matches(matches)) => {
             Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
         }

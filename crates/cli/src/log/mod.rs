@@ -16,6 +16,8 @@ use crate::output::{Name, print_line};
 use crate::report::{Exit, Failure, OrFail, Result, chain, print_message};
 use crate::units::{Bytes, Count};
 use input::{Input, Stop};
+use signals::Caught;
+pub(crate) use signals::catch_early;
 
 /// Runs the subcommand, or writes stdin to the log.
 pub(crate) fn run(args: &LogArgs) -> Result {
@@ -29,9 +31,7 @@ pub(crate) fn run(args: &LogArgs) -> Result {
 
 /// Writes stdin to the log until the input ends or a signal requests a stop.
 fn write(args: &LogWriteArgs) -> Result {
-    let stop = Stop::new().or_fail(|| "cannot wait for signals".to_owned())?;
-    let opened = Arc::default();
-    signals::catch(Arc::clone(&opened), stop.clone())?;
+    let Caught { log: opened, stop } = signals::catch()?;
     let log = Arc::new(open(args)?);
     opened.get_or_init(|| Arc::clone(&log));
     let begun = Instant::now();
@@ -169,10 +169,10 @@ fn copy_input(
     }
 }
 
-/// Writes the buffered lines, waits until closed files are compressed, and closes the log. If the write fails, as on a full disk, the
-/// function retries every second until a signal requests a stop. With `--when-full drop` it does
-/// not retry, but closing the log tries a second time. Lines that could not be written are reported
-/// as lost.
+/// Writes the buffered lines, waits until closed files are compressed, and closes the log. If the
+/// write fails, as on a full disk, the function retries every second until a signal requests a
+/// stop. With `--when-full drop` it does not retry, but closing the log tries a second time. Lines
+/// that could not be written are reported as lost.
 fn finish(args: &LogWriteArgs, log: &LineLog, stop: &Stop, rejected: Rejected) -> Result {
     let waits = args.when_full != WhenFullPolicy::Drop;
     let mut written = log.write_out();

@@ -328,6 +328,27 @@ fn signal_during_the_start_is_handled() {
 }
 
 #[test]
+fn signals_are_handled_before_the_command_line_is_parsed() {
+    let place = TestDir::new();
+    let program = place.command(&[""; 0]).get_program().to_owned();
+    let handles_hangup = |arguments: &[&str]| {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-e", "trace=rt_sigaction", "-o", "trace"]).arg(&program);
+        let status =
+            strace.args(arguments).current_dir(place.path("")).stderr(Stdio::null()).status();
+        status.ok()?;
+        let trace = fs::read_to_string(place.path("trace")).unwrap();
+        Some(trace.contains("rt_sigaction(SIGHUP, {sa_handler=0x"))
+    };
+    // Parsing fails.
+    let Some(is_handled) = handles_hangup(&["log", "logs", "--no-such-option"]) else {
+        return skip("strace is not installed");
+    };
+    assert!(is_handled);
+    assert_eq!(handles_hangup(&["log", "show", "none"]), Some(false));
+}
+
+#[test]
 fn current_that_is_no_regular_file_is_an_error() {
     let place = TestDir::new();
     for (number, make) in [
