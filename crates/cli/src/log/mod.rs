@@ -39,7 +39,10 @@ fn write(args: &LogWriteArgs) -> Result {
     let read = copy_input(args, &log, Input::new(stop.clone()), &mut counts);
     let rejected = *read.as_ref().unwrap_or(&Rejected::default());
     let written = finish(args, &log, &stop, rejected);
-    let done = read.map(drop).and(written);
+    let mut done = read.map(drop).and(written);
+    if counts.is_tee_broken {
+        done = done.and(Err(Failure::reported()));
+    }
     if !args.json {
         return done;
     }
@@ -47,13 +50,15 @@ fn write(args: &LogWriteArgs) -> Result {
     done.and(printed)
 }
 
-/// The amount of input that was read.
+/// The amount of input that was read, and what became of it.
 #[derive(Debug, Clone, Copy, Default)]
 struct InputCounts {
     line_ends: u64,
     bytes: u64,
     /// `true` if the last line has no end.
     is_open: bool,
+    /// `true` if a part of it could not be written to stdout for `--tee`.
+    is_tee_broken: bool,
 }
 
 impl InputCounts {
@@ -164,6 +169,7 @@ fn copy_input(
         {
             let message = "cannot write to stdout; continuing with the log only";
             print_message(&chain(message, Some(&error)));
+            counts.is_tee_broken = true;
             tee = None;
         }
     }

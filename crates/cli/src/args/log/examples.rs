@@ -14,7 +14,7 @@ Examples:
 
 Exit codes:
   0  all lines were written
-  1  lines were lost, or a sync failed
+  1  lines were lost, a sync failed, or --tee could not write to stdout
   2  invalid command line
   3  cannot start: the directory is in use or cannot be used
   130, 143  interrupted by a second signal

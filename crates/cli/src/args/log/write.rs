@@ -61,6 +61,8 @@ pub(crate) struct LogWriteArgs {
     #[arg(default_missing_value = "utc", help_heading = "Lines")]
     pub(crate) timestamps: Option<TimestampFormat>,
     /// Copy the input to stdout, too
+    ///
+    /// If stdout cannot be written, the log still gets all lines, and the exit code is 1.
     #[arg(long, help_heading = "Lines")]
     pub(crate) tee: bool,
     /// At the end, print the counts of the run as one JSON object to stdout
