@@ -1,9 +1,8 @@
 //! Tests that files are loaded and evicted completely, and that limits are obeyed.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::thread;
 
 use haul_disk::{FileSystem, probe};
 use haul_page_cache::{
@@ -140,27 +139,6 @@ fn removed_file_is_reported_once_and_the_others_are_loaded() {
     let warmed = Warmed::run(&files, &WarmOptions::default(), &events);
     assert_eq!((warmed.after.files, warmed.after.missing()), (4, 0));
     assert_eq!(*events.failed.lock().unwrap(), [removed]);
-}
-
-#[test]
-fn pages_written_back_during_the_eviction_are_evicted() {
-    let dir = disk_dir();
-    let path = dir.path().join("file");
-    let paths = [dir.path().to_owned()];
-    let content = haul_testing::noise(1, 1 << 20);
-    for _ in 0..100 {
-        fs::write(&path, &content).unwrap();
-        let file = File::open(&path).unwrap();
-        let files = find(&paths);
-        thread::scope(|scope| {
-            let synced = scope.spawn(|| file.sync_all());
-            while !synced.is_finished() {
-                let evicted = Evicted::run(&files, false, |error| panic!("{error}"));
-                assert_eq!(evicted.remaining.in_use, 0, "{evicted:?}");
-            }
-            synced.join().unwrap().unwrap();
-        });
-    }
 }
 
 #[test]
