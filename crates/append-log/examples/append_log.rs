@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use haul_append_log::{Log, Options, Position, Room};
+use haul_append_log::{Log, Options, Position, SpacePriority};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
@@ -13,8 +13,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut ignored = |_at: Position, _payload: &[u8]| {};
     let (log, _recovered) = Log::open_dir(&path, options.clone(), &mut ignored)?;
     println!("{}", log.strategy()); // the write strategy on this storage, with reasons
-    let first = log.append(&[b"hello, ", b"disk"], Room::Ordinary)?; // in memory
-    let second = log.append(&[b"another record"], Room::Ordinary)?;
+    let first = log.append(&[b"hello, ", b"disk"], SpacePriority::Ordinary)?; // in memory
+    let second = log.append(&[b"another record"], SpacePriority::Ordinary)?;
     let at = first.wait()?; // durable; or .await
     second.wait()?; // durable, too: both records shared one write and one sync
     assert_eq!(log.read(at)?.payload(), b"hello, disk");

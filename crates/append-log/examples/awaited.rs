@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use haul_append_log::{Log, Options, Position, Room};
+use haul_append_log::{Log, Options, Position, SpacePriority};
 use tokio::task::JoinSet;
 
 #[tokio::main]
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let log = Arc::clone(&log);
         tasks.spawn(async move {
             let payload = format!("task {number}");
-            log.append(&[payload.as_bytes()], Room::Ordinary)?.await
+            log.append(&[payload.as_bytes()], SpacePriority::Ordinary)?.await
         });
     }
     while let Some(appended) = tasks.join_next().await {

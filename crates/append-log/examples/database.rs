@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use haul_append_log::{Log, Options, Position, Room};
+use haul_append_log::{Log, Options, Position, SpacePriority};
 
 /// Applies a change to the map. The change contains the length of the key in one byte, the key and
 /// the value.
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["set", key, value] => {
             let length = [u8::try_from(key.len())?];
             let change: [&[u8]; 3] = [&length, key.as_bytes(), value.as_bytes()];
-            let at = log.append(&change, Room::Ordinary)?.wait()?;
+            let at = log.append(&change, SpacePriority::Ordinary)?.wait()?;
             println!("durable at {}", at.lsn);
         }
         ["get", key] => match map.get(*key) {

@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::thread;
 
-use haul_append_log::{Log, Options, Position, Room};
+use haul_append_log::{Log, Options, Position, SpacePriority};
 
 #[expect(clippy::print_stdout, reason = "an example that talks")]
 fn main() -> Result<(), Box<dyn Error>> {
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     for number in 1..=10 {
         let payload = format!("record {number}");
-        log.append(&[payload.as_bytes()], Room::Ordinary)?.wait()?;
+        log.append(&[payload.as_bytes()], SpacePriority::Ordinary)?.wait()?;
     }
     log.close()?;
     let seen = follower.join().map_err(|_panic| "the follower failed")??;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_append_log::{Log, Options, Position, Room, SyncMethod, Ticket};
+use haul_append_log::{Log, Options, Position, SpacePriority, SyncMethod, Ticket};
 use haul_disk::{Allocation, Disk, Durability, File, Locked, Open, OsDisk, Result};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -115,7 +115,7 @@ fn write_until(log: &Log, tickets_max: usize, end: Instant) -> haul_append_log::
     let mut tickets: VecDeque<Ticket> = VecDeque::new();
     let mut records = 0;
     while Instant::now() < end {
-        tickets.push_back(log.append(&[&record], Room::Ordinary)?);
+        tickets.push_back(log.append(&[&record], SpacePriority::Ordinary)?);
         if tickets.len() >= tickets_max
             && let Some(oldest) = tickets.pop_front()
         {

@@ -20,7 +20,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_append_log::{Log, Lsn, Options, Position, Result, Room, Ticket};
+use haul_append_log::{Log, Lsn, Options, Position, Result, SpacePriority, Ticket};
 
 const PAYLOAD: [u8; 1000] = [7; 1000];
 
@@ -44,11 +44,12 @@ impl Streams {
     }
 
     fn append(&self, stream: u32, payload: &[u8]) -> Result<Ticket> {
-        self.log.append(&[&stream.to_le_bytes(), payload], Room::Ordinary)
+        self.log.append(&[&stream.to_le_bytes(), payload], SpacePriority::Ordinary)
     }
 
-    /// Declares that the records of `stream` before `lsn` are no longer needed. Removes the segments
-    /// that no stream needs: the stream that is furthest behind determines how many are kept.
+    /// Declares that the records of `stream` before `lsn` are no longer needed. Removes the
+    /// segments that no stream needs: the stream that is furthest behind determines how many are
+    /// kept.
     fn release(&self, stream: u32, lsn: Lsn) -> Result<usize> {
         let mut needed_from = self.needed_from.lock().unwrap_or_else(|error| error.into_inner());
         needed_from.insert(stream, lsn);
@@ -99,8 +100,9 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
         Ok(Log::open_dir(path, options(), &mut |_: Position, _: &[u8]| {})?.0)
     });
     let logs: Vec<Log> = logs.collect::<Result<_>>()?;
-    let separate =
-        rate(writers, time, |n| logs[n as usize].append(&[&PAYLOAD], Room::Ordinary)?.wait())?;
+    let separate = rate(writers, time, |n| {
+        logs[n as usize].append(&[&PAYLOAD], SpacePriority::Ordinary)?.wait()
+    })?;
     drop(logs);
 
     let path = dir.path().join("streams");
@@ -113,7 +115,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     drop(Streams::open(&path, &mut |stream, _, _| *kept.entry(stream).or_default() += 1)?);
 
     let one = Log::open_dir(dir.path().join("one"), options(), &mut |_: Position, _: &[u8]| {})?.0;
-    let single = rate(writers, time, |_| one.append(&[&PAYLOAD], Room::Ordinary)?.wait())?;
+    let single = rate(writers, time, |_| one.append(&[&PAYLOAD], SpacePriority::Ordinary)?.wait())?;
     println!(
         "{writers} logs: {separate:.0} records/s; {writers} streams in one log: {shared:.0}; one \
          log with {writers} writers: {single:.0}; ratio {:.2}; {} streams are left in the last \

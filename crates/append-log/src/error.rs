@@ -20,12 +20,11 @@ pub enum Error {
         #[source]
         source: Arc<haul_disk::Error>,
     },
-    /// The disk rejects the file for another segment, for a reason other than space. Remove the
-    /// cause, then retry: the record was not appended, and the log still works.
+    /// The disk rejects the file for another segment, for a reason other than lack of space. Remove
+    /// the cause, then retry: the record was not appended, and the log still works.
     #[error("cannot create another segment of the log: {}", error_chain(source))]
     NoSegment {
-        /// The last attempt's error. A log whose attempts fail repeatedly makes at most one a
-        /// second.
+        /// The last attempt's error. After repeated failures the log retries at most once a second.
         #[source]
         source: Arc<haul_disk::Error>,
     },

@@ -17,7 +17,7 @@
 //!
 //! # Example
 //! ```
-//! use haul_append_log::{Log, Lsn, Options, Position, Room};
+//! use haul_append_log::{Log, Lsn, Options, Position, SpacePriority};
 //!
 //! # fn main() -> haul_append_log::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
@@ -27,7 +27,7 @@
 //! let (log, _recovered) = Log::open_dir(dir, options, &mut seen)?; // created if missing
 //! println!("{}", log.strategy()); // the write strategy on this storage, with reasons
 //!
-//! let at = log.append(&[b"hello, ", b"disk"], Room::Ordinary)?.wait()?; // or .await
+//! let at = log.append(&[b"hello, ", b"disk"], SpacePriority::Ordinary)?.wait()?; // or .await
 //! assert_eq!(log.read(at)?.payload(), b"hello, disk");
 //!
 //! let mut reader = log.reader(Lsn::default());
@@ -70,11 +70,11 @@
 //!   was crafted to look like a record.
 //! - Only one [`Log`] can have a directory open: a second attempt to open it for writing fails, in
 //!   the same process or another one.
-//! - On a full disk, appends with [`Room::Reserve`] (such as deletions) still succeed until the
-//!   segment reserved for them is full. With [`Options::compaction_segments`], appends with
-//!   [`Room::Compaction`] always succeed, provided that the caller then removes the segment from
-//!   which it copied the records. The log uses that segment's file to refill the reserve before it
-//!   uses the file for other records.
+//! - On a full disk, appends with [`SpacePriority::Reserve`] (such as deletions) still succeed
+//!   until the segment reserved for them is full. With [`Options::compaction_segments`], appends
+//!   with [`SpacePriority::Compaction`] always succeed, provided that the caller then removes the
+//!   segment from which it copied the records. The log uses that segment's file to refill the
+//!   reserve before it uses the file for other records.
 //!
 //! # Cost
 //! | | requests |
@@ -134,7 +134,7 @@ mod strategy;
 
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};
-pub use format::{RECORD_HEADER_BYTES, SEAL_BYTES, footprint, payload_bytes_in_pages};
+pub use format::{RECORD_HEADER_BYTES, SEAL_BYTES, payload_bytes_in_pages, stored_bytes};
 pub use log::{BatchReader, LockedBytes, Log, PinnedRecord, Reader, SegmentBytes, Space};
 pub use lsn::{Lsn, Position};
 pub use names::{is_segment as is_segment_name, segment as segment_name};
@@ -143,6 +143,6 @@ pub use read_only::{ReadOnlyLog, ReadOnlyReader, ReadOnlyReport};
 pub use record::{BatchRecord, Record, RecordRequest};
 pub use replay::{Damage, Recovered, Replay, SegmentInfo};
 pub use segments::rebuilt::RebuiltSegment;
-pub use segments::reserve::Room;
+pub use segments::reserve::SpacePriority;
 pub use stats::{SYNC_BUCKETS, Stats};
 pub use strategy::{SyncMethod, WriteStrategy};

@@ -10,7 +10,7 @@ use crate::strategy::SyncMethod;
 /// longer valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
-    /// Opening fails with an error that contains the file and the offset of the damage.
+    /// Opening fails with an error that names the file and the offset of the damage.
     #[default]
     Refuse,
     /// Opening delivers every valid record and reports the damage in [`crate::Recovered`]. Use it
@@ -30,18 +30,18 @@ pub struct Options {
     /// watermark costs one write and one sync per idle period, on a log thread. With 0, the log
     /// writes watermarks only in [`crate::Log::write_watermark`]. Default: 100.
     pub idle_watermark_ms: u32,
-    /// Behaviour: the bytes of records with [`crate::Room::Reserve`] that the log still accepts on
-    /// a full disk, in a short segment reserved for them. 0 to a quarter of `segment_bytes`; 0
-    /// reserves no short segment. Default: 8 MiB.
+    /// Behaviour: the bytes of records with [`crate::SpacePriority::Reserve`] that the log still
+    /// accepts on a full disk, in a short segment reserved for them. 0 to a quarter of
+    /// `segment_bytes`; 0 reserves no short segment. Default: 8 MiB.
     pub reserve_bytes: u32,
     /// Behaviour: the maximum number of segments that the log reserves as spare files, each as long
-    /// as the longest segment. [`crate::Room::Reserve`] records may use all of them but one,
-    /// [`crate::Room::Compaction`] records all of them. The log reserves at most as many segments
-    /// as it has sealed, and at most a third of the disk space available to it. 0 to 16. Default:
-    /// 0.
+    /// as the longest segment. [`crate::SpacePriority::Reserve`] records may use all of them but
+    /// one, [`crate::SpacePriority::Compaction`] records all of them. The log reserves at most as
+    /// many segments as it has sealed, and at most a third of the disk space available to it. 0 to
+    /// 16. Default: 0.
     pub compaction_segments: u32,
     /// Behaviour: the free bytes that the log leaves in the file system when it creates a segment
-    /// for [`crate::Room::Ordinary`] records. Default: 0.
+    /// for [`crate::SpacePriority::Ordinary`] records. Default: 0.
     pub free_bytes_min: u64,
     /// Performance: the maximum number of removed segments kept as spare files for recycling, not
     /// counting the segments reserved for compaction. Default: 2.
@@ -53,11 +53,11 @@ pub struct Options {
     pub segment_bytes: u32,
     /// Performance: the first segment's length in a new log, in bytes, a multiple of 4 KiB, so that
     /// a log with few records takes little space. The log increases the length to `buffer_bytes`
-    /// and 8 KiB, so that any record that fits into an append buffer fits into the segment. A
+    /// plus 8 KiB, so that any record that fits into an append buffer fits into the segment. A
     /// longer record may need a longer segment, which the log then creates. Each further segment is
-    /// twice as long as the longest one before, up to `segment_bytes`, as long as half of the free
-    /// space remains unused. The reserved segments grow likewise. With `None`, all segments have
-    /// `segment_bytes`. Default: `None`.
+    /// twice as long as the longest earlier one, up to `segment_bytes`, provided that half of the
+    /// free space remains unused. The reserved segments grow likewise. With `None`, all segments
+    /// have `segment_bytes`. Default: `None`.
     pub first_segment_bytes: Option<u32>,
     /// Performance: the length of each append buffer in bytes, a multiple of 4 KiB; the log has
     /// two. It limits the record bytes that are not yet written. A longer record gets a longer
@@ -71,25 +71,26 @@ pub struct Options {
     /// [`SyncMethod::Buffered`] unless another method is more than 5 % faster.
     ///
     /// Large batches (288 KiB or more on average) bypass the page cache where the storage supports
-    /// direct I/O, also with [`SyncMethod::Buffered`].
+    /// direct I/O, also with [`SyncMethod::Buffered`]. Default: `None`.
     pub sync_method: Option<SyncMethod>,
-    /// Performance: after a record that shares its sync with no other record, fills the rest of the
-    /// page with zeros if the next record, of the same length, then takes one page less to write.
-    /// At most 512 bytes follow each record, and up to two pages follow once. See
-    /// [`crate::payload_bytes_in_pages`]. Default: `true`.
+    /// Performance: after a record that is alone in its batch, pads the page with zeros if a next
+    /// record of the same length then takes one page less to write. Costs at most 512 bytes per
+    /// record, and initially up to two pages. See [`crate::payload_bytes_in_pages`]. Default:
+    /// `true`.
     pub pads_records: bool,
-    /// Behaviour: declares that the caller removes segments only from the oldest on, as
+    /// Behaviour: the caller removes segments only in order, oldest first, as
     /// [`crate::Log::truncate_front`] does. Opening the log then reports a segment whose file is
     /// missing between others as damage; [`crate::Log::remove_segment`] rejects all but the oldest
-    /// segment. Keep the value for the log's life: a reader with `true` reports the segments that
-    /// were removed with `false`. Default: `true`.
+    /// segment. Never change the value of an existing log: a reader with `true` reports the
+    /// segments that were removed with `false`. Default: `true`.
     pub removes_in_order: bool,
     /// Behaviour: new segments get numbers greater than this one. Set it to the greatest segment
-    /// number that the caller knows of: if that segment's file is missing and restored later, no
-    /// new segment has its number. Default: 0.
+    /// number that the caller knows: if that segment's file is missing and restored later, no new
+    /// segment has its number. Default: 0.
     pub numbers_after: u32,
-    /// Performance: how many threads read segments when the log is opened. Each thread uses up to
-    /// 40 MiB of memory, and three times the longest record's length. 1 to 64. Default: 2.
+    /// Performance: the number of threads that read segments when the log is opened. Each thread
+    /// uses up to 40 MiB of memory, and three times the longest record's length. 1 to 64. Default:
+    /// 2.
     pub recovery_threads: u32,
 }
 
@@ -157,7 +158,7 @@ impl Options {
         first.max(self.segment_bytes_min()).min(self.segment_bytes)
     }
 
-    /// Returns the short reserved segment's file length; `None` if the options reserve none.
+    /// Returns the file length of the short reserved segment; `None` if the options reserve none.
     pub(crate) fn reserve_segment_bytes(&self) -> Option<u32> {
         let whole = (self.reserve_bytes + 2 * HEADER_BYTES).next_multiple_of(HEADER_BYTES);
         (self.reserve_bytes > 0).then(|| whole.max(3 * HEADER_BYTES))

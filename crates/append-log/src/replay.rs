@@ -42,8 +42,8 @@ pub trait Replay {
         0
     }
 
-    /// Returns `false` to stop reading the segment before its end. [`crate::Log::check`] calls this
-    /// after each record; opening a log does not call it.
+    /// Returns `false` to stop reading the segment before its end. [`crate::Log::scan_direct`]
+    /// calls this after each record; opening a log does not call it.
     fn wants_more(&self) -> bool {
         true
     }
@@ -92,7 +92,7 @@ pub struct Damage {
     pub what: String,
 }
 
-/// What recovery found while the log was opened.
+/// The result of recovery.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// The number of data records delivered from segments that were read. Segments known to the
@@ -101,8 +101,7 @@ pub struct Recovered {
     /// The number of bytes truncated at the end of the log. They were written before a crash and
     /// never acknowledged.
     pub torn_bytes: u64,
-    /// `true` if the log ends with the record that closing a log writes and no torn tail follows,
-    /// or if the log is new.
+    /// `true` if the log ends with a close record and no torn tail follows, or if the log is new.
     pub closed: bool,
     /// The damage found. Always empty with [`crate::OnDamage::Refuse`], which makes opening fail
     /// instead.

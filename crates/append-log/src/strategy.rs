@@ -4,7 +4,7 @@ use std::fmt;
 
 use haul_disk::{DirectIo, FileSystem, PAGE_BYTES, Storage};
 
-/// How a batch is written and synced.
+/// The method by which a batch is written and synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncMethod {
     /// A write through the page cache, then `fdatasync`. Readers find the written records in the
@@ -73,9 +73,9 @@ pub struct WriteStrategy {
     pub recycles: bool,
     /// The reason for the values of `prefills` and `recycles`.
     pub segments_reason: String,
-    /// How batches are written and synced. If it is [`SyncMethod::Buffered`] and the storage
-    /// supports direct I/O, segments with large batches (288 KiB or more on average) are written by
-    /// [`SyncMethod::Direct`].
+    /// The method by which batches are written and synced. If it is [`SyncMethod::Buffered`] and
+    /// the storage supports direct I/O, segments with large batches (288 KiB or more on average)
+    /// are written by [`SyncMethod::Direct`].
     pub sync_method: SyncMethod,
     /// The reason for the choice of `sync_method`.
     pub sync_reason: String,
@@ -104,8 +104,8 @@ impl WriteStrategy {
     }
 
     /// Returns the sync methods for small and large batches. Large batches are written directly
-    /// where the storage supports it: for them, a copy into the page cache takes longer than
-    /// anything that the measurement of a single page compares.
+    /// where the storage supports it: for them, copying into the page cache takes longer than any
+    /// difference that the measurement of a single page can show.
     pub(crate) fn sync_methods(&self) -> SyncMethods {
         let can_be_direct = self.candidates().contains(&SyncMethod::Direct);
         let large_batches = match self.sync_method {

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(crate) const COUNTER_BITS: u32 = 20;
 
 /// A write's time: milliseconds since 1970 and a counter. Later writes of a key in a bucket with
-/// versions have greater versions, and so have later uploads, even if the system clock is set back.
+/// versions have greater versions. So do later uploads, even if the system clock is set back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Version(pub(crate) u64);
 
@@ -51,15 +51,15 @@ impl TimeSource {
     }
 }
 
-/// The lead of the newest version over the clock, in milliseconds, from which the clock must have
-/// been ahead once. A shorter lead is a step back, after which the clock soon catches up.
+/// If the newest version is further ahead of the clock than this, in milliseconds, an earlier clock
+/// was wrong. A smaller difference is a step back, which the clock soon makes up.
 const LEAD_MAX_MS: u64 = 60_000;
 
 /// The source of versions.
 #[derive(Debug)]
 pub(crate) struct Clock {
     last: AtomicU64,
-    /// The last version that [`Self::next_of_key`] took from a clock that was ahead once.
+    /// The last version for the present time, while other versions lie in the future.
     last_present: AtomicU64,
     source: TimeSource,
 }
@@ -85,26 +85,26 @@ impl Clock {
         next(&self.last, self.now_ms())
     }
 
-    /// Returns a version for an object of a key whose newest version is `newest`: greater than that
-    /// one, and if possible with the present time. It is also greater than all versions of other
-    /// keys, unless the clock was ahead once: versions of that time must not give objects that are
-    /// stored later a time in the future.
-    pub(crate) fn next_of_key(&self, newest: Option<Version>) -> Version {
-        if !self.was_ahead() {
+    /// Returns a version for a new object of a key: greater than `newest`, the key's newest
+    /// version, and normally greater than all other versions. While other versions lie in the
+    /// future, only `newest` is a lower bound, so that new objects get the present time if
+    /// possible.
+    pub(crate) fn next_for_key(&self, newest: Option<Version>) -> Version {
+        if !self.has_future_versions() {
             return self.next();
         }
         let present = next(&self.last_present, self.now_ms());
         newest.map_or(present, |newest| present.max(Version(newest.0 + 1)))
     }
 
-    /// Returns `true` if there are versions from a time that has not come yet.
-    pub(crate) fn was_ahead(&self) -> bool {
+    /// Returns `true` if the newest version is more than [`LEAD_MAX_MS`] in the future.
+    pub(crate) fn has_future_versions(&self) -> bool {
         let last = Version(self.last.load(Ordering::Relaxed));
         last.millis().checked_sub(self.now_ms()).is_some_and(|lead| lead > LEAD_MAX_MS)
     }
 }
 
-/// Returns a version with this time, or the one after `last`, and stores it there.
+/// Sets `last` to a version with this time, or to its successor if that is greater, and returns it.
 fn next(last: &AtomicU64, now_ms: u64) -> Version {
     let now = now_ms << COUNTER_BITS;
     let after = |last: u64| Some(now.max(last + 1));
@@ -139,16 +139,16 @@ mod tests {
         let clock = |last| Clock::after(last, TimeSource::Manual(Arc::clone(&millis)));
         let soon = clock(Version::from_millis(100_000 + LEAD_MAX_MS));
         assert!(
-            soon.next_of_key(None) > Version::from_millis(100_000 + LEAD_MAX_MS),
+            soon.next_for_key(None) > Version::from_millis(100_000 + LEAD_MAX_MS),
             "a step back"
         );
         let far = Version::from_millis(900_000_000);
         let clock = clock(far);
-        let (first, second) = (clock.next_of_key(None), clock.next_of_key(None));
+        let (first, second) = (clock.next_for_key(None), clock.next_for_key(None));
         assert!(first < second && [first, second].iter().all(|it| it.millis() == 100_000));
-        assert_eq!(clock.next_of_key(Some(far)), Version(far.0 + 1), "versions of a key increase");
+        assert_eq!(clock.next_for_key(Some(far)), Version(far.0 + 1), "versions of a key increase");
         assert_eq!(clock.next(), Version(far.0 + 1), "all else is ordered in the store");
         millis.store(900_000_001, Ordering::Relaxed);
-        assert_eq!(clock.next_of_key(Some(first)), Version::from_millis(900_000_001));
+        assert_eq!(clock.next_for_key(Some(first)), Version::from_millis(900_000_001));
     }
 }

@@ -94,7 +94,7 @@ pub enum Error {
         key: String,
         /// The version.
         version: VersionId,
-        /// The protection.
+        /// The reason: a legal hold, or the retention mode and its end.
         why: String,
     },
     /// The bucket has no object lock: enable it first.
@@ -149,11 +149,11 @@ pub enum Error {
         /// The time the call waited.
         waited: std::time::Duration,
     },
-    /// The disk refuses files for another reason than its space, and nothing was stored: remove the
-    /// reason, then retry. The store tries again once a second at most.
+    /// The file system rejects new files for a reason other than lack of space, and nothing was
+    /// stored: fix the cause, then retry. The store retries at most once a second.
     #[error("{}", error_chain(&**source))]
     Refused {
-        /// The error of the last attempt.
+        /// The last attempt's error.
         #[source]
         source: Arc<haul_disk::Error>,
     },
@@ -221,20 +221,20 @@ pub enum QuotaExceeded {
     Bucket {
         /// The bucket's name.
         bucket: String,
-        /// What the exceeded limit counts: bytes or objects.
+        /// The unit of the exceeded limit: bytes or objects.
         unit: &'static str,
         /// The limit.
         limit: u64,
-        /// What counts against it.
+        /// The usage that counts against the limit.
         used: u64,
     },
-    /// The quota of the user that owns the bucket. The message does not tell what the user's other
-    /// buckets contain.
+    /// The quota of the user that owns the bucket. The message does not disclose what the user's
+    /// other buckets contain.
     #[error("the quota of the user \"{owner}\", who owns the bucket, is exceeded: its {unit}")]
     Owner {
         /// The user's name.
         owner: String,
-        /// What the exceeded limit counts: bytes or objects.
+        /// The unit of the exceeded limit: bytes or objects.
         unit: &'static str,
     },
 }

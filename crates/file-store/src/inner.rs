@@ -10,7 +10,7 @@ use haul_sync::Sharded;
 
 use crate::big_files::directory::Objects;
 use crate::counters::Counters;
-use crate::damage::place::Damage;
+use crate::damage::report::Damage;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::maintenance::Maintenance;
@@ -22,11 +22,12 @@ use crate::volumes::Volumes;
 pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
-    /// Where needles are.
+    /// The volumes: the log, their indexes, the manifest and the damage found.
     pub(crate) volumes: Volumes,
-    /// Which needles there are, and who changes them.
+    /// The index of all needles, and the locks, writers and quotas that guard changes to it.
     pub(crate) keyspace: Keyspace,
-    /// What the store's threads keep up.
+    /// The state of background maintenance: admission of writers, compaction, lifecycle and
+    /// failures.
     pub(crate) maintenance: Maintenance,
     /// Big objects' files.
     pub(crate) objects: Arc<Objects>,
@@ -43,7 +44,7 @@ impl Inner {
     }
 
     /// Records damage to an index file, so that the next opening of the store rebuilds the index.
-    /// Returns the error with the advice to reopen the store.
+    /// Returns an error that advises to reopen the store.
     pub(crate) fn note_index_damage(&self, error: Error) -> Error {
         let Error::Damaged { file, offset, what } = error else { return error };
         self.keyspace.index_files.discard_catalog();
@@ -59,8 +60,8 @@ impl Inner {
         }
     }
 
-    /// Returns the sealed volumes, from oldest to newest, whose needles the index has completely.
-    /// The caller holds the [`Upkeep`] lock, so that compaction appends nothing meanwhile.
+    /// Returns the sealed volumes whose needles are all in the index, from oldest to newest. The
+    /// caller holds the [`VolumeStates`] lock, so that compaction appends nothing meanwhile.
     pub(crate) fn sealed_volumes(&self) -> Vec<SegmentInfo> {
         let mut volumes = self.volumes.log.segments();
         if let Some(current) = volumes.pop() {

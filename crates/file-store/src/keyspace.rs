@@ -1,4 +1,4 @@
-//! An open store's keys: the index in memory and on the disk, and the locks of those who change it.
+//! An open store's keys: the index in memory and on the disk, and the locks of its writers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::catalog::merge_signal::MergeSignal;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::index::quotas::{Granted, Quotas, Reserved};
+use crate::index::quotas::{Quotas, Reserved, WriteGrant};
 use crate::index::version_names::locked_bucket;
 use crate::locks::KeyLocks;
 use crate::object::Usage;
@@ -20,7 +20,8 @@ use crate::pending_put::queue::PendingPuts;
 use crate::settings::cache::SettingsCache;
 use crate::writers::{BucketWriter, Writers};
 
-/// Which needles there are, and who changes them. `docs/internals/locks.md` has the lock order.
+/// The index of all needles, and the locks, writers and quotas that guard changes to it.
+/// `docs/internals/locks.md` has the lock order.
 #[derive(Debug)]
 pub(crate) struct Keyspace {
     pub(crate) index: ShardedRwLock<Index>,
@@ -39,16 +40,16 @@ pub(crate) struct Keyspace {
     pub(crate) pending_puts: PendingPuts,
     /// Assigns increasing versions to changes.
     pub(crate) clock: Clock,
-    /// The settings of buckets that were used before.
+    /// Cached bucket settings.
     pub(crate) settings: SettingsCache,
-    /// The quotas, and what writes in progress reserve of them.
+    /// The quotas, and the reservations of writes in progress from them.
     pub(crate) quotas: Arc<Quotas>,
     /// `true` if versioning was enabled or suspended in a bucket, now or earlier.
     pub(crate) has_versions: AtomicBool,
 }
 
 impl Keyspace {
-    /// Registers a writer in a bucket. The bucket exists as long as the result does.
+    /// Registers a writer in a bucket. The bucket exists at least until the result is dropped.
     pub(crate) fn enter(&self, bucket: &str) -> Result<BucketWriter> {
         self.enter_with(self.gate.read_arc(), bucket)
     }
@@ -67,7 +68,7 @@ impl Keyspace {
 
     /// Reserves what a write adds to a bucket, until its needle is applied to the index or the
     /// reservation is dropped. Each [`Change`](crate::index::entry::Change) that stores an object
-    /// or a part has the reservation of its writer.
+    /// or a part contains its writer's reservation.
     ///
     /// # Errors
     /// [`Error::QuotaExceeded`]; [`Error::Damaged`] if the bucket has a quota that cannot be read.
@@ -79,14 +80,14 @@ impl Keyspace {
         self.quotas.reserve(&*self.index.read(), bucket, added)
     }
 
-    /// Follows a write that is never rejected, and that may retain a version.
-    pub(crate) fn follow(&self, bucket: &str) -> Reserved {
-        if self.quotas.is_any() { self.quotas.follow(bucket) } else { Reserved::nothing() }
+    /// Tracks a write that is never rejected, and that may retain a version.
+    pub(crate) fn track(&self, bucket: &str) -> Reserved {
+        if self.quotas.is_any() { self.quotas.track(bucket) } else { Reserved::nothing() }
     }
 
-    /// Returns the reservation for content that was written before, which is `earlier` unless it
-    /// covers too little, or quotas changed since. The caller has entered the bucket, so that no
-    /// quota changes before the content is stored.
+    /// Returns the reservation for content that is already written: `earlier`, or a new one if
+    /// `earlier` is too small or quotas have changed since. The caller has entered the bucket, so
+    /// that its quota stays as it is until the content is stored.
     pub(crate) fn claim(&self, bucket: &str, added: Usage, earlier: Reserved) -> Result<Reserved> {
         if earlier.covers(bucket, added) {
             return Ok(earlier);
@@ -100,25 +101,25 @@ impl Keyspace {
         self.index.read().missing_bucket(bucket)
     }
 
-    /// Returns what the writer of content for a bucket may write: the declared length, or as much
-    /// as the quotas have left.
+    /// Returns the grant for new content of a bucket: a reservation if the length is declared,
+    /// otherwise a byte limit.
     pub(crate) fn grant(
         &self,
         bucket: &str,
         declared: Option<u64>,
         added: Usage,
-    ) -> Result<Granted> {
+    ) -> Result<WriteGrant> {
         if !self.quotas.is_any() {
-            return Ok(Granted::default());
+            return Ok(WriteGrant::default());
         }
         if declared.is_some() {
             let reserved = self.reserve(bucket, added)?;
-            return Ok(Granted { reserved, bound: None });
+            return Ok(WriteGrant { reserved, bytes_left: None });
         }
         let index = self.index.read();
         self.quotas.check(&*index, bucket, added)?;
-        let bound = self.quotas.bound(&*index, bucket);
-        Ok(Granted { bound, ..Granted::default() })
+        let bytes_left = self.quotas.bytes_left(&*index, bucket);
+        Ok(WriteGrant { bytes_left, ..WriteGrant::default() })
     }
 
     /// Returns a bucket's versioning state. A writer has entered the bucket, so that the state
@@ -134,7 +135,7 @@ impl Keyspace {
         }
     }
 
-    /// Returns the error that [`Self::versioning`] returns for a bucket.
+    /// Returns the error of [`Self::versioning`] for a bucket.
     pub(crate) fn unknown_versioning(&self, bucket: &str) -> Error {
         self.versioning(bucket).err().unwrap_or_else(|| self.missing_bucket(bucket))
     }
@@ -145,12 +146,13 @@ impl Keyspace {
             && self.index.read().buckets.contains_key(locked_bucket(bucket).as_str())
     }
 
-    /// Returns `true` unless it is certain that no version of the bucket has a lock.
+    /// Returns `false` if certainly no version of the bucket has a lock.
     pub(crate) fn may_have_locks(&self, bucket: &str) -> bool {
         if !self.has_versions.load(Ordering::Relaxed) {
             return false;
         }
         let (index, locked) = (self.index.read(), locked_bucket(bucket));
-        index.buckets.contains_key(locked.as_str()) || index.doubt_bucket(&locked).is_some()
+        index.buckets.contains_key(locked.as_str())
+            || index.possible_bucket_corruption(&locked).is_some()
     }
 }

@@ -1,11 +1,11 @@
-//! An object store: small objects packed into volumes, big ones in files of their own.
+//! An object store: small objects packed into volumes, big ones in their own files.
 //!
 //! # What it is
 //! A durable store of objects under arbitrary keys, in buckets. Small objects are appended to
 //! volumes (the segments of a [`haul_append_log`]) and located by a compact table in memory, so
-//! that reading one is one disk read; big objects are streamed into files of their own, bypassing
-//! the page cache. The keys are in sorted files. The index is derived from the volumes, and saved
-//! by checkpoints, so that opening a store reads only the end of the log.
+//! that reading one is one disk read; big objects are streamed into their own files, bypassing the
+//! page cache. The keys are in sorted files. The index is derived from the volumes, and saved by
+//! checkpoints, so that opening a store reads only the end of the log.
 //!
 //! # Example
 //! ```
@@ -13,7 +13,8 @@
 //!
 //! # fn main() -> haul_file_store::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
-//! # let small = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..Options::default() };
+//! # let small = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..Options::default()
+//! };
 //! let (store, _recovered) = Store::open(dir.path(), small)?;
 //! store.create_bucket("photos")?;
 //! let attributes = Attributes::from_iter([("content-type", "text/plain")]);
@@ -38,8 +39,8 @@
 //! - Corruption never brings back an older version or a deleted object, and never hides one
 //!   silently: if the newest state of a key may be in damaged or missing data, the result is an
 //!   error that names it.
-//! - A version that is retained, or has a legal hold, is removed by no function of the store, nor
-//!   is one whose lock damage makes unreadable.
+//! - No function of the store removes a version that is retained, has a legal hold, or has a lock
+//!   that damage makes unreadable.
 //! - A listing is complete, and in the byte order of the keys.
 //! - Index files are derived data: if one is missing or corrupt, the index is rebuilt from the
 //!   volumes when the store is opened.
@@ -52,8 +53,8 @@
 //! - Keys are text and are never used as paths.
 //! - In a bucket with versioning, no version is lost: an object that cannot be retained, because it
 //!   is damaged, is not replaced. Deleting a version never affects another one.
-//! - A sweep of a [`Lifecycle`] deletes an object only if it is expired at that moment: one that
-//!   was replaced since it was listed is kept, and so is one whose newest state may be in a damaged
+//! - A sweep of a [`Lifecycle`] deletes an object only if it is expired at that moment: an object
+//!   is kept if it was replaced since it was listed, or if its newest state may be in a damaged
 //!   place.
 //!
 //! # Cost
@@ -101,6 +102,7 @@ mod damage;
 mod deletion;
 mod error;
 mod expiration;
+mod failures;
 mod format;
 mod index;
 mod inner;
@@ -126,7 +128,6 @@ mod snapshot;
 mod space;
 mod stats;
 mod store;
-mod troubles;
 mod varint;
 mod verification;
 mod versions;
@@ -142,10 +143,11 @@ pub use buckets::quota::OWNER_SETTING;
 pub use clock::TimeSource;
 pub use compaction::compact::CompactionReport;
 pub use compaction::volume_map::{VolumeExtent, VolumeMap};
-pub use damage::place::Damage;
+pub use damage::report::Damage;
 pub use deletion::request::Deletion;
 pub use error::{Error, QuotaExceeded, Result};
 pub use expiration::expirable::ExpiredEntry;
+pub use failures::{OngoingFailure, WorkKind};
 pub use index::uploads::list::{ListUploadsRequest, UploadListEntry, UploadListPage};
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
 pub use lifecycle::rules::{
@@ -171,10 +173,9 @@ pub use pending_put::future::PendingPut;
 pub use recovery::recover::RecoveryReport;
 pub use replication::checkpoint::{CheckpointFile, CheckpointFiles};
 pub use replication::interface::{Replication, ReplicationStatus};
-pub use replication::source::Layout;
+pub use replication::source::MetadataFiles;
 pub use settings::cache::BucketSettings;
 pub use snapshot::SnapshotInfo;
 pub use stats::Stats;
 pub use store::Store;
-pub use troubles::{Trouble, Work};
 pub use verification::verify::VerificationReport;

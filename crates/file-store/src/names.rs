@@ -1,6 +1,6 @@
 //! The names of all files in a store. Pure.
 
-/// The marker file: it identifies the directory as a store and has its version.
+/// The marker file, which identifies the directory as a store and contains the store's version.
 pub(crate) const MARKER: &str = "STORE";
 
 /// A file with this name in a store's directory means that parts of the store are only in its

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 /// The maximum length of a key, in bytes of UTF-8 (as in S3).
 pub const KEY_BYTES_MAX: usize = 1024;
 
-/// The maximum length of all attributes of an object, names and values together.
+/// The maximum total length of an object's attributes, names and values together.
 pub const ATTRIBUTE_BYTES_MAX: usize = 16 * 1024;
 
 /// The greatest part number of an upload (as in S3). The smallest is 1.
@@ -23,8 +23,8 @@ pub const PART_NUMBER_MAX: u16 = 10_000;
 pub struct Etag {
     /// The hash.
     pub md5: [u8; 16],
-    /// The number of parts; 0 for an object that was not uploaded in parts. Plus [`Self::ENCODED`]
-    /// if the content is stored in an encoded form.
+    /// The number of parts; 0 for an object that was not uploaded in parts. [`Self::ENCODED`] is
+    /// added if the content is stored in an encoded form.
     pub parts: u16,
 }
 
@@ -44,8 +44,8 @@ impl Etag {
         self.parts & !Self::ENCODED
     }
 
-    /// Returns `true` if both have the same text. An ETag that was parsed does not state if the
-    /// content is encoded.
+    /// Returns `true` if both have the same text. A parsed ETag does not state whether the content
+    /// is encoded.
     #[must_use]
     pub fn has_text_of(&self, other: &Self) -> bool {
         self.md5 == other.md5 && self.part_count() == other.part_count()
@@ -89,7 +89,7 @@ impl FromStr for Etag {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ObjectLocation {
     pub(crate) lsn: haul_append_log::Lsn,
-    /// A length that suffices for most records like this one.
+    /// A length that suffices for most records of this class.
     pub(crate) bytes_hint: u32,
 }
 
@@ -157,7 +157,8 @@ impl FromStr for VersionId {
     }
 }
 
-/// The bucket state that decides if objects are retained when they are replaced or deleted.
+/// A bucket's versioning state, which decides whether objects are retained when they are replaced
+/// or deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Versioning {
     /// Versioning was never enabled: objects are not retained.
@@ -303,7 +304,7 @@ pub struct BucketInfo {
     pub bytes: u64,
 }
 
-/// The limits on what a bucket, or all buckets of an owner, may contain.
+/// The limits on the usage of a bucket, or of all buckets of an owner.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quota {
     /// The maximum number of bytes; `None` for no limit.
@@ -320,7 +321,7 @@ impl Quota {
     }
 }
 
-/// What counts against a [`Quota`].
+/// The usage that counts against a [`Quota`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// The bytes of objects, older versions, and parts of unfinished uploads, as they are stored.
@@ -337,14 +338,14 @@ impl Usage {
     }
 }
 
-/// The quota of a bucket or of an owner, and what counts against it.
+/// The quota and the usage of a bucket or of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaState {
     /// The name of the bucket or of the owner.
     pub name: String,
     /// The quota.
     pub quota: Quota,
-    /// What counts against the quota.
+    /// The usage that counts against the quota.
     pub usage: Usage,
 }
 

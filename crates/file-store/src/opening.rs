@@ -21,6 +21,7 @@ use crate::compaction::thread::Background;
 use crate::damage::found::FoundDamage;
 use crate::error::{Error, Result};
 use crate::expiration::thread::LifecycleThread;
+use crate::failures::OngoingFailures;
 use crate::index::quotas::Quotas;
 use crate::inner::Inner;
 use crate::keyspace::Keyspace;
@@ -28,7 +29,7 @@ use crate::lifecycle::state::LifecycleState;
 use crate::locks::KeyLocks;
 use crate::maintenance::Maintenance;
 use crate::maintenance::admission::Admission;
-use crate::maintenance::upkeep::Upkeep;
+use crate::maintenance::volume_states::VolumeStates;
 use crate::memory::locked::LockedMemory;
 use crate::options::Options;
 use crate::pending_put::queue::PendingPuts;
@@ -36,7 +37,6 @@ use crate::recovery::marker;
 use crate::recovery::recover::{RecoveryReport, recover};
 use crate::settings::cache::SettingsCache;
 use crate::store::Store;
-use crate::troubles::Troubles;
 use crate::verification::scrub::Scrub;
 use crate::volumes::Volumes;
 use crate::worker::Worker;
@@ -75,13 +75,13 @@ impl Store {
         let opened = recover(&disk, &options)?;
         let segments = opened.log.segments();
         let current = segments.last().map_or(0, |segment| segment.number);
-        let troubles = Arc::<Troubles>::default();
+        let failures = Arc::<OngoingFailures>::default();
         let inner = Arc::new(Inner {
             dir: disk.root().to_path_buf(),
             objects: Arc::new(Objects::new(
                 opened.objects,
                 options.pinned_bytes_max,
-                Arc::clone(&troubles),
+                Arc::clone(&failures),
             )),
             volumes: Volumes {
                 disk: opened.volumes,
@@ -108,13 +108,13 @@ impl Store {
             },
             maintenance: Maintenance {
                 admission: Arc::new(Admission::new(options.volume_bytes)),
-                upkeep: Mutex::new(Upkeep {
+                volume_states: Mutex::new(VolumeStates {
                     damaged: opened.damaged_volumes,
                     indexed: opened.indexed_volumes,
-                    ..Upkeep::default()
+                    ..VolumeStates::default()
                 }),
                 lifecycle: LifecycleState::new(options.lifecycle_day),
-                troubles,
+                failures,
             },
             options,
             counters: Sharded::default(),

@@ -14,74 +14,76 @@ const RECENT_NEEDLES_MIN: u64 = 16;
 /// Store options. The defaults suit one machine with one disk.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Behaviour: the length from which on an object is streamed to a file of its own. Shorter
-    /// objects are stored in volumes and read with one read. 64 KiB to 16 MiB; 4 MiB. A higher
-    /// value creates fewer files and uses more memory, because a small object is buffered
-    /// completely while it is written or read.
+    /// Behaviour: the minimum length of an object that is streamed to its own file. Shorter objects
+    /// are stored in volumes and read with one read. A higher value creates fewer files and uses
+    /// more memory, because a small object is buffered completely while it is written or read. 64
+    /// KiB to 16 MiB. Default: 4 MiB.
     pub big_object_bytes: u64,
-    /// Performance: the maximum size of a volume. 2 MiB to 2 GiB, at least four times
-    /// `big_object_bytes`; 128 MiB. A higher value makes recovery after a crash read more. The
-    /// first volume of a new store has 4 MiB, or `2 * big_object_bytes` if this is more, and each
-    /// later one is twice as large, up to this size.
+    /// Performance: the maximum size of a volume, at least four times `big_object_bytes`. A higher
+    /// value makes recovery after a crash read more. The first volume of a new store has 4 MiB, or
+    /// `2 * big_object_bytes` if this is more, and each later one is twice as large, up to this
+    /// size. 2 MiB to 2 GiB. Default: 128 MiB.
     pub volume_bytes: u64,
     /// Behaviour: the time for which a call on a full disk waits for a running compaction to free
-    /// space before it fails with [`Error::Stalled`]; 10 s.
+    /// space before it fails with [`Error::Stalled`]. Default: 10 s.
     pub stall_max: Duration,
     /// Behaviour: the time without writes, in milliseconds, after which one more write and sync
-    /// ensure that corruption of the last objects is detected. 0 disables it; 100. See
-    /// [`haul_append_log::Options::idle_watermark_ms`].
+    /// ensure that corruption of the last objects is detected. 0 disables it. See
+    /// [`haul_append_log::Options::idle_watermark_ms`]. Default: 100.
     pub idle_watermark_ms: u32,
-    /// Behaviour: the bytes per second that the background scrub reads and verifies with direct
-    /// I/O; everything at most once a day. 0 disables it; 0, because a process that opens the store
-    /// briefly does not need it.
+    /// Behaviour: the read rate of the background scrub, in bytes per second. It reads with direct
+    /// I/O and verifies the store at most once a day. 0 disables it. Default: 0, because a process
+    /// that opens the store only briefly needs no scrub.
     pub scrub_bytes_per_second: u64,
-    /// Behaviour: the interval at which a thread looks for buckets to sweep; zero disables the
-    /// thread; 1 h. The first check follows at most one minute after opening, and the interval is
-    /// at most [`Self::lifecycle_day`]. Each bucket is swept at most once a day in UTC, and after a
-    /// change of its rules.
+    /// Behaviour: the interval at which a thread looks for buckets to sweep. Zero disables the
+    /// thread. The first check follows at most one minute after opening, and the interval is at
+    /// most [`Self::lifecycle_day`]. Each bucket is swept at most once a day in UTC, and after a
+    /// change of its rules. Default: 1 h.
     pub lifecycle_check_every: Duration,
-    /// Behaviour: the length of a day in lifecycle rules; 24 h. For tests: with another length, all
-    /// ages in rules change in proportion and are not rounded, and each bucket is swept at most
-    /// once in this time.
+    /// Behaviour: the length of a day in lifecycle rules. For tests: with another length, all ages
+    /// in rules change in proportion and are not rounded, and each bucket is swept at most once in
+    /// this time. Default: 24 h.
     pub lifecycle_day: Duration,
-    /// Behaviour: receives the changes that lifecycle rules make; none.
+    /// Behaviour: receives the changes that lifecycle rules make. Default: none.
     pub lifecycle_observer: LifecycleObserver,
-    /// Performance: the interval in which the heads of durable needles are written to their
+    /// Performance: the interval at which the heads of durable needles are written to their
     /// volume's index, which is synced every fifth time. Corruption of bytes that were written
-    /// within this time before a kill or power cut cannot be distinguished from a torn write. 1 s.
+    /// within this time before a kill or power cut cannot be distinguished from a torn write.
+    /// Default: 1 s.
     pub index_write_every: Duration,
-    /// Performance: the memory for recent index changes; 64 MiB. When the changes use half of it,
-    /// or their number exceeds one per KiB of it, they are written to disk, so opening the store
-    /// after a kill replays few more. The rest of the index uses 10 bytes per object, and 1 byte
-    /// per 50 bytes of the object's name.
+    /// Performance: the memory for recent index changes. When the changes use half of it, or their
+    /// number exceeds one per KiB of it, they are written to disk, so opening the store after a
+    /// kill replays few more. The rest of the index uses 10 bytes per object, and 1 byte per 50
+    /// bytes of the object's name. Default: 64 MiB.
     pub index_memory_bytes: u64,
     /// Performance: the memory for pinned big objects, which are requested often: their files are
     /// locked in the page cache and verified once, and can then be sent without a copy, see
-    /// [`crate::Object::pinned`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it; 0, because
-    /// only servers send files.
+    /// [`crate::Object::pinned`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it. Default: 0,
+    /// because only servers send files.
     pub pinned_bytes_max: u64,
     /// Performance: the memory for objects in volumes that are locked in the page cache, see
-    /// [`crate::Store::get_locked_at`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it; 0,
-    /// because only servers send files.
+    /// [`crate::Store::get_locked_at`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it. Default:
+    /// 0, because only servers send files.
     pub locked_bytes_max: u64,
-    /// Behaviour: the description of this process in the error that other processes get.
+    /// Behaviour: the description of this process in the error that other processes get. Default:
+    /// its process id.
     pub holder: String,
-    /// Behaviour: the clock for writes and expiration; the system clock.
+    /// Behaviour: the clock for writes and expiration. Default: the system clock.
     pub time: TimeSource,
-    /// Behaviour: `true` if all changes are rejected with [`Error::ReadOnly`], and the store starts
-    /// no background work. The store still writes into its directory to recover, and locks it;
-    /// `false`.
+    /// Behaviour: `true` rejects all changes with [`Error::ReadOnly`] and starts no background
+    /// work. The store still writes into its directory to recover, and locks it. Default: `false`.
     pub is_read_only: bool,
-    /// Behaviour: `true` if a write that exceeds a quota is rejected with
-    /// [`Error::QuotaExceeded`]. A process that stores what others have accepted, such as an import,
-    /// sets `false`; `true`.
+    /// Behaviour: `true` rejects a write that exceeds a quota with [`Error::QuotaExceeded`]. A
+    /// process that stores objects which other systems have accepted, such as an import, sets
+    /// `false`. Default: `true`.
     pub enforces_quotas: bool,
-    /// Behaviour: the copy of the store elsewhere. Each call that changes the store waits until the
-    /// copy contains the change, and [`crate::Store::start_put`] starts no put; none.
+    /// Behaviour: replicates the store. Each call that changes the store returns once the copy
+    /// contains the change. [`crate::Store::start_put`] starts no put while
+    /// [`Replication::may_wait`] is `true`. Default: none.
     pub replication: Option<Arc<dyn Replication>>,
     /// Performance: the function that wakes all [`crate::Store::start_put`] futures that resolve
-    /// together, by calling its argument. By default it does only that. A server can pass a
-    /// function that wakes its event loop's thread once for all of them.
+    /// together, by calling its argument. A server can pass a function that wakes its event loop's
+    /// thread once for all of them. Default: calls its argument.
     pub wake_all: fn(&mut dyn FnMut()),
 }
 
@@ -90,7 +92,7 @@ pub struct Options {
 pub(crate) struct RecentChanges {
     /// The memory of the recent keys, without keys that are being written.
     pub(crate) key_bytes: u64,
-    /// The number of needles, which opening the store would replay; overwrites count, too.
+    /// The number of needles that opening the store would replay. Overwrites count, too.
     pub(crate) needles: u64,
 }
 
@@ -120,7 +122,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the number of bytes in the file system that neither new volumes nor big objects use.
+    /// Returns the free bytes in the file system that new volumes and big objects leave.
     pub(crate) fn free_bytes_min(&self) -> u64 {
         self.volume_bytes / 8
     }

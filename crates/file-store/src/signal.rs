@@ -30,7 +30,7 @@ impl Signal {
         self.changed.notify_all();
     }
 
-    /// Waits until the flag is set, at most `at_most`, and resets it. Returns `false` if it was
+    /// Waits until the flag is set, or for `at_most`, and resets it. Returns `false` if it was
     /// stopped.
     pub(crate) fn wait(&self, at_most: Option<Duration>) -> bool {
         let until = at_most.map(|time| now() + time);

@@ -1,20 +1,20 @@
-//! A store's free space, and how calls behave on a full disk.
+//! A store's free space, and the behaviour of calls on a full disk.
 
 use haul_append_log as log;
 use haul_sync::{elapsed, now};
 
 use crate::error::{Error, Result};
+use crate::failures::WorkKind;
 use crate::inner::Inner;
 use crate::maintenance::admission::SpaceWait;
-use crate::maintenance::plan::{Marks, ShortSpace};
-use crate::maintenance::upkeep::Upkeep;
+use crate::maintenance::plan::{ShortSpace, SpaceThresholds};
+use crate::maintenance::volume_states::VolumeStates;
 use crate::names;
-use crate::troubles::Work;
 
 /// A store's free space, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Space {
-    /// For ordinary needles; `None` on a disk without a limit.
+    /// The free bytes for ordinary needles; `None` on a disk without a limit.
     pub(crate) free_bytes: Option<u64>,
     /// The number of volumes in compaction's reserve, and the number it should have.
     pub(crate) reserve_volumes: u64,
@@ -51,8 +51,8 @@ impl Inner {
         })
     }
 
-    /// Measures the free space, reports it to the writers' admission, and returns the marks.
-    pub(crate) fn measure_space(&self) -> Result<Marks> {
+    /// Measures the free space, reports it to the writers' admission, and returns the thresholds.
+    pub(crate) fn measure_space(&self) -> Result<SpaceThresholds> {
         let free = self.space()?.free_bytes;
         let segments = self.volumes.log.segments();
         let volumes: u64 = segments.iter().map(|segment| u64::from(segment.bytes)).sum();
@@ -69,7 +69,7 @@ impl Inner {
         // Other failures are recorded where they occur: a change may be rejected for a big file
         // only.
         if matches!(outcome, Ok(_) | Err(Error::Full { .. } | Error::Stalled { .. })) {
-            self.maintenance.troubles.note(Work::Changes, &outcome);
+            self.maintenance.failures.note(WorkKind::Changes, &outcome);
         }
         outcome
     }
@@ -112,17 +112,17 @@ impl Inner {
         Err(Error::Full { source: what.into() })
     }
 
-    /// Frees space for compaction where there is no reserve, by removing volume indexes, which are
+    /// Frees space for compaction if there is no reserve, by removing volume indexes, which are
     /// derived data.
     ///
-    /// Removes only sealed volumes' indexes: if the newest volume's end is damaged, its index alone
-    /// states which keys this hides. A crash in between leaves volumes without an index, which are
-    /// read themselves.
-    pub(crate) fn release_indexes(&self, upkeep: &mut Upkeep) -> Result<u64> {
+    /// Removes only sealed volumes' indexes: if the newest volume's end is damaged, only its index
+    /// states which keys the damage affects. A crash in between leaves volumes without an index,
+    /// which opening the store reads.
+    pub(crate) fn release_indexes(&self, volume_states: &mut VolumeStates) -> Result<u64> {
         let mut removed = 0;
         for volume in self.sealed_volumes() {
             self.volumes.indexes.forget(volume.number);
-            upkeep.indexed.remove(&volume.number);
+            volume_states.indexed.remove(&volume.number);
             match self.volumes.disk.remove(&names::index(volume.number)) {
                 Ok(()) => removed += 1,
                 Err(error) if error.is_not_found() => {}
@@ -135,8 +135,8 @@ impl Inner {
         Ok(removed)
     }
 
-    /// Returns `true` if an index file fits, without the space reserved for compaction and for
-    /// small derived files.
+    /// Returns `true` if an index file fits into the space that is not reserved for compaction and
+    /// for small derived files.
     pub(crate) fn has_space_for_index(&self, bytes: u64) -> Result<bool> {
         Ok(self.volumes.log.space()?.creatable_bytes.is_none_or(|creatable| creatable >= bytes))
     }
@@ -187,10 +187,10 @@ mod tests {
         inner.volumes.indexes.write(&crate::volumes::begun_volumes(&inner.volumes.log));
         assert_eq!((indexed(), is_complete(1), is_complete(2)), (vec![1, 2], true, false));
 
-        let mut upkeep = inner.maintenance.upkeep.lock();
-        assert_eq!(inner.release_indexes(&mut upkeep).unwrap(), 1);
+        let mut volume_states = inner.maintenance.volume_states.lock();
+        assert_eq!(inner.release_indexes(&mut volume_states).unwrap(), 1);
         assert_eq!(indexed(), [2]);
-        drop(upkeep);
+        drop(volume_states);
         complete();
         assert_eq!((indexed(), is_complete(1)), (vec![1, 2], true));
     }

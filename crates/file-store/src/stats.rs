@@ -1,8 +1,8 @@
 //! Store statistics.
 
+use crate::failures::WorkKind;
 use crate::lifecycle::stats::LifecycleStats;
 use crate::store::Store;
-use crate::troubles::Work;
 
 /// A store's state, and its counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,14 +71,14 @@ pub struct Stats {
     /// The bytes of small objects that fit before compaction must free space; `None` on a disk
     /// without a limit.
     pub free_bytes: Option<u64>,
-    /// Volumes in compaction's reserve, whose space nothing else can use.
+    /// Volumes in compaction's reserve, whose space only compaction can use.
     pub reserve_volumes: u64,
     /// The intended size of this reserve; a small or full disk has fewer volumes.
     pub reserve_volumes_wanted: u64,
-    /// Known damaged places, at most 10,000.
-    pub damaged_places: u64,
-    /// The places that may hide unknown keys and whose loss was not accepted.
-    pub hidden_places: u64,
+    /// Known reports of damage, at most 10,000.
+    pub damaged_locations: u64,
+    /// The ranges that may hide unknown keys and whose loss was not accepted.
+    pub hidden_ranges: u64,
     /// Bytes that the scrub has read.
     pub scrubbed_bytes: u64,
     /// Completed scrubs of the whole store.
@@ -87,8 +87,9 @@ pub struct Stats {
     pub quota_refusals: u64,
     /// The statistics of lifecycle sweeps.
     pub lifecycle: LifecycleStats,
-    /// Whether each of [`Work::ALL`] fails, because the disk is full or refuses files.
-    pub failing: [bool; Work::ALL.len()],
+    /// For each kind in [`WorkKind::ALL`], `true` if the work currently fails, because the disk is
+    /// full or rejects files.
+    pub failing: [bool; WorkKind::ALL.len()],
     /// `true` after a failed sync: until the store is reopened, nothing more is stored. If the sync
     /// of the big objects' directory failed, only big objects are rejected; if the manifest's sync
     /// failed, no volume is removed.
@@ -110,14 +111,14 @@ impl Store {
         let segments = inner.volumes.log.segments();
         // If the free space is unknown, the other statistics are still returned.
         let space = inner.space().unwrap_or_default();
-        let (damaged_places, hidden_places) = inner.volumes.damage.counts();
+        let (damaged_locations, hidden_ranges) = inner.volumes.damage.counts();
         let index = inner.keyspace.index.read();
         let (objects, versions) = index.current_and_older();
         let (object_bytes, version_bytes) = index.current_and_older_bytes();
         let counters = &inner.counters;
-        let troubles = inner.maintenance.troubles.all();
+        let failures = inner.maintenance.failures.all();
         Stats {
-            failing: Work::ALL.map(|work| troubles.iter().any(|trouble| trouble.work == work)),
+            failing: WorkKind::ALL.map(|work| failures.iter().any(|failure| failure.work == work)),
             buckets: index.named_buckets().count() as u64,
             objects,
             object_bytes,
@@ -147,8 +148,8 @@ impl Store {
             log_written_bytes: log.written_bytes,
             sync_us_total: log.sync_us_total,
             sync_us: log.sync_us,
-            damaged_places,
-            hidden_places,
+            damaged_locations,
+            hidden_ranges,
             scrubbed_bytes: counters.sum(|part| &part.scrubbed_bytes),
             scrubs: counters.sum(|part| &part.scrubs),
             quota_refusals: inner.keyspace.quotas.refusals(),

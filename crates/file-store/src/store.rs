@@ -1,4 +1,4 @@
-//! The store, and how it is closed.
+//! The store, and its closing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use haul_append_log::Position;
 
 use crate::error::{Error, Result};
+use crate::failures::OngoingFailure;
 use crate::index::entry::Change;
 use crate::inner::Inner;
-use crate::troubles::Trouble;
 use crate::worker::Worker;
 
-/// A store of objects in buckets, in a directory of its own.
+/// A store of objects in buckets, in its own directory.
 ///
 /// All calls block except [`Store::start_put`], and may be made from several threads concurrently.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
-    /// The threads, in the order in which they are stopped: those that wait for writers after the
-    /// one that completes puts.
+    /// The threads, in the order in which they are stopped: first the thread that completes puts,
+    /// then the threads that wait for writers.
     pub(crate) workers: Vec<Box<dyn Worker>>,
 }
 
@@ -29,11 +29,11 @@ impl Store {
         &self.inner.dir
     }
 
-    /// Returns the work that fails for now, because the disk is full or refuses files. It is tried
-    /// again with the next change, and in the background.
+    /// Returns the kinds of work that currently fail, because the disk is full or rejects files.
+    /// The store retries them with the next change, and in the background.
     #[must_use]
-    pub fn troubles(&self) -> Vec<Trouble> {
-        self.inner.maintenance.troubles.all()
+    pub fn ongoing_failures(&self) -> Vec<OngoingFailure> {
+        self.inner.maintenance.failures.all()
     }
 
     /// Applies the needles of a durable record; see [`Inner::apply`].

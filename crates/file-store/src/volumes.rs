@@ -1,4 +1,5 @@
-//! An open store's volumes: their files, the log that they are, and what is known about them.
+//! An open store's volumes: their files, the log that contains them, their manifest and their
+//! damage.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::names;
 use crate::volume_index::IndexWriter;
 use crate::volume_index::format::{FIRST_RECORD, VolumeId};
 
-/// Where needles are.
+/// The volumes: the log, their indexes, the manifest and the damage found.
 #[derive(Debug)]
 pub(crate) struct Volumes {
     /// The directory with the volumes and their indexes.
@@ -54,7 +55,7 @@ impl Volumes {
         Ok(found.into_iter().chain(listed).min())
     }
 
-    /// Adds to the manifest the volumes that it does not list yet.
+    /// Adds unlisted volumes to the manifest.
     pub(crate) fn list_new_volumes(&self) -> Result<()> {
         match &self.manifest {
             Some(manifest) => manifest.add(&begun_volumes(&self.log)),
@@ -72,7 +73,7 @@ impl Volumes {
         self.indexes.write(&volumes);
         let end = self.log.synced();
         match volumes.iter().find(|volume| volume.number == end.segment()) {
-            Some(volume) => self.indexes.close(*volume, end.offset()),
+            Some(volume) => self.indexes.mark_closed(*volume, end.offset()),
             None => self.indexes.sync(),
         }
     }

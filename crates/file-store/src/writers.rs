@@ -1,4 +1,4 @@
-//! Tracks the volumes that may contain active writers' needles that the index does not have yet.
+//! Tracks the volumes that may contain active writers' needles that the index lacks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use haul_sync::{ArcRwLockReadGuard, Condvar, Mutex};
 /// The active writers. A writer is active from its first lookup in the index until its needle is
 /// applied.
 ///
-/// After its sync and before its application, a needle is in no structure, and compaction, which
+/// After its sync and before its application, a needle is not in the index, and compaction, which
 /// consults the index, would consider it dead. Therefore a writer registers with the volume that
 /// was the newest one when it started; it appends only to this volume and later ones. A volume is
 /// settled when all active writers started in later volumes. So compaction waits for writers, but
@@ -70,7 +70,7 @@ impl Writers {
         is_new
     }
 
-    /// Waits until the index has all needles of the volumes before `volume`, which is the newest
+    /// Waits until the index has all needles in the volumes before `volume`, which is the newest
     /// one.
     pub(crate) fn wait_until_settled_before(&self, volume: u32) {
         let mut state = self.state.lock();

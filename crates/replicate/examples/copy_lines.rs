@@ -1,13 +1,13 @@
 //! Keeps a copy of an append log in an object store, and waits until the copy has each record.
 //!
-//! `cargo run -p haul-replicate --example copy_lines -- DIR s3://BUCKET/PREFIX < LINES`; the options
-//! of the object store are environment variables that begin with `AWS_`.
+//! `cargo run -p haul-replicate --example copy_lines -- DIR s3://BUCKET/PREFIX < LINES`; the
+//! options of the object store are environment variables that begin with `AWS_`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;
 use std::sync::Arc;
 
-use haul_append_log::{Log, Options, Position, Room};
+use haul_append_log::{Log, Options, Position, SpacePriority};
 use haul_disk::{Disk, OsDisk};
 use haul_replicate::{PlainLog, Remote, Replica};
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let source = PlainLog::new(Arc::clone(&log), disk);
     let replica = Replica::follow(source, &remote, haul_replicate::Options::default())?;
     for line in std::io::stdin().lines() {
-        let at = log.append(&[line?.as_bytes()], Room::Ordinary)?.wait()?;
+        let at = log.append(&[line?.as_bytes()], SpacePriority::Ordinary)?.wait()?;
         replica.wait()?;
         println!("{} is durable here and in {url}", at.lsn);
     }

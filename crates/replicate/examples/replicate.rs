@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use haul_append_log::{Log, Options, Position, Room};
+use haul_append_log::{Log, Options, Position, SpacePriority};
 use haul_disk::{Disk, OsDisk};
 use haul_replicate::{PlainLog, Remote, Replica, restore_log};
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let log = Arc::new(log);
     let source = PlainLog::new(Arc::clone(&log), disk);
     let replica = Replica::follow(source, &remote, haul_replicate::Options::default())?;
-    log.append(&[b"hello"], Room::Ordinary)?.wait()?; // durable on this machine,
+    log.append(&[b"hello"], SpacePriority::Ordinary)?.wait()?; // durable on this machine,
     replica.wait()?; //                                  and now in the object store
     replica.stop()?;
 

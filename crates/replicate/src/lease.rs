@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// A monotonic clock.
 pub(crate) trait Clock: fmt::Debug + Send + Sync {
-    /// Returns the time since some fixed moment.
+    /// Returns the time since a fixed moment.
     fn now(&self) -> Duration;
 }
 
@@ -66,8 +66,7 @@ impl Lease {
         self.clock.now()
     }
 
-    /// Extends the lease: `start` was the time before the manifest was sent that the remote store
-    /// has now.
+    /// Extends the lease. `start` is the time before the request that stored the current manifest.
     pub(crate) fn renew(&self, start: Duration) {
         let until = u64::try_from((start + self.length).as_nanos()).unwrap_or(u64::MAX);
         self.until_ns.fetch_max(until, Ordering::AcqRel);
@@ -106,11 +105,11 @@ pub(crate) struct Watch {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
-    /// How many times the manifest was replaced.
+    /// The number of times that the manifest was replaced.
     pub(crate) generation: u64,
     /// The owner's session.
     pub(crate) session: u128,
-    /// The lease that the owner has.
+    /// The owner's lease.
     pub(crate) lease: Option<Duration>,
 }
 

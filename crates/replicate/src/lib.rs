@@ -12,7 +12,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use haul_append_log::{Log, Options, Position, Room};
+//! use haul_append_log::{Log, Options, Position, SpacePriority};
 //! use haul_disk::{Disk, OsDisk};
 //! use haul_replicate::{PlainLog, Remote, Replica, restore_log};
 //!
@@ -29,7 +29,7 @@
 //! let log = Arc::new(log);
 //! let source = PlainLog::new(Arc::clone(&log), disk);
 //! let replica = Replica::follow(source, &remote, haul_replicate::Options::default())?;
-//! log.append(&[b"hello"], Room::Ordinary)?.wait()?; // durable on this machine,
+//! log.append(&[b"hello"], SpacePriority::Ordinary)?.wait()?; // durable on this machine,
 //! replica.wait()?; //                                  and now in the remote store
 //! replica.stop()?;
 //!
@@ -55,8 +55,8 @@
 //!   the copy, and a [`Standby`] takes over when the lease has run out.
 //! - A [`CopyReader`] opens a file store's states one after the other, for reading only, while its
 //!   owner extends the copy.
-//! - While the remote store does not answer, the log works on, and shipping retries. Nothing is
-//!   removed from the log because of the copy.
+//! - While the remote store does not respond, the log keeps working, and shipping retries. Nothing
+//!   is removed from the log because of the copy.
 //!
 //! # Cost
 //! | | requests |

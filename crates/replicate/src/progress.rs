@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::lease::{Clock, Lease};
 use crate::remote::Remote;
 
-/// Where the log ends in the copy, shared by the shipping thread and the threads that wait for it.
+/// The end of the log in the copy, shared by the shipping thread and the threads that wait for it.
 ///
 /// As a file store's [`Replication`], it makes each call that changes the store wait for the copy.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct State {
     /// The reason why shipping has ended.
     stopped: Option<String>,
     last_error: Option<String>,
-    /// The time since when the log has records that are not in the copy.
+    /// The time since which the log has records that are not in the copy.
     behind_since: Option<Instant>,
     /// The remote store, for its counters.
     remote: Option<Remote>,
@@ -43,22 +43,22 @@ struct State {
     is_waiting: bool,
 }
 
-/// Makes a progress acknowledge again when it is dropped.
+/// While this value exists, the progress acknowledges nothing.
 #[derive(Debug)]
-pub(crate) struct Refusal<'a>(&'a Progress);
+pub(crate) struct AcknowledgementPause<'a>(&'a Progress);
 
-impl Drop for Refusal<'_> {
+impl Drop for AcknowledgementPause<'_> {
     fn drop(&mut self) {
         self.0.state.lock().is_waiting = false;
     }
 }
 
-/// Where a change must be durable before the store acknowledges it.
+/// The storage on which a change must be durable before the store acknowledges it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Acknowledge {
-    /// The local log. The store only stops to acknowledge when another process owns the copy.
+    /// The local log. The store stops acknowledging only when another process owns the copy.
     Local,
-    /// Also the copy, for which a thread waits at most this long.
+    /// The copy, too. A thread waits for it at most this long.
     Remote(Duration),
 }
 
@@ -96,11 +96,12 @@ impl Progress {
         }
     }
 
-    /// Refuses to acknowledge until the result is dropped, because an earlier owner's lease may not
-    /// have run out. If this process has no lease, nothing was promised.
-    pub(crate) fn refuse_until_dropped(&self) -> Refusal<'_> {
+    /// Acknowledges nothing until the result is dropped, because an earlier owner's lease may not
+    /// have run out. If this process has no lease, it has promised nothing, and continues to
+    /// acknowledge.
+    pub(crate) fn pause_acknowledgements(&self) -> AcknowledgementPause<'_> {
         self.state.lock().is_waiting = self.lease().is_some();
-        Refusal(self)
+        AcknowledgementPause(self)
     }
 
     pub(crate) fn stopped(&self) -> Option<String> {
@@ -158,7 +159,7 @@ impl Progress {
         self.moved.notify_all();
     }
 
-    /// Records that there is nothing newer than the published end.
+    /// Records that the log has no records after the published end.
     pub(crate) fn note_current(&self) {
         let mut state = self.state.lock();
         (state.last_error, state.behind_since) = (None, None);
@@ -294,7 +295,7 @@ mod tests {
         let lease = progress.lease().unwrap();
         lease.renew(lease.now());
         assert!(progress.check_now().is_ok() && !progress.may_wait());
-        let refusal = progress.refuse_until_dropped();
+        let refusal = progress.pause_acknowledgements();
         assert!(progress.check_now().is_err() && progress.may_wait());
         assert!(progress.wait(Lsn::default()).is_err());
         drop(refusal);

@@ -14,12 +14,13 @@ use crate::manifest::{HistoryEntry, LOG, Manifest, decode};
 use crate::remote::Remote;
 use crate::session::Sessions;
 
-/// What a restoration has restored.
+/// The result of a restoration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
     /// The end of the log.
     pub end: Lsn,
-    /// When the manifest was written, in milliseconds since 1970, by its writer's clock.
+    /// The time at which the manifest was written, in milliseconds since 1970, by its writer's
+    /// clock.
     pub written_ms: u64,
     /// The number of segments.
     pub segments: u64,

@@ -58,8 +58,8 @@ pub trait Source: Send + Sync + 'static {
         Ok(SmallFiles::default())
     }
 
-    /// Returns the current checkpoint's place in the log; `None` if there is none.
-    fn checkpoint_place(&self) -> Option<Lsn> {
+    /// Returns the current checkpoint's position in the log; `None` if there is none.
+    fn checkpoint_lsn(&self) -> Option<Lsn> {
         None
     }
 
@@ -77,15 +77,15 @@ pub trait Source: Send + Sync + 'static {
 pub struct SmallFiles {
     /// Each file's name and content.
     pub files: Vec<(String, Vec<u8>)>,
-    /// The place before which no checkpoint may be used.
+    /// The position before which no checkpoint may be used.
     pub checkpoint_min: Lsn,
 }
 
 /// A checkpoint's open files.
 #[derive(Debug)]
 pub struct CheckpointFiles {
-    /// The checkpoint's place in the log.
-    pub place: Lsn,
+    /// The checkpoint's position in the log.
+    pub lsn: Lsn,
     /// Each file's name, length in bytes, and open file.
     pub files: Vec<(String, u64, Arc<dyn File>)>,
 }
@@ -98,7 +98,7 @@ pub struct PlainLog {
 }
 
 impl PlainLog {
-    /// Returns the source for a log and the disk that it was opened on.
+    /// Returns the source for a log and the disk on which it was opened.
     #[must_use]
     pub fn new(log: Arc<Log>, disk: Arc<dyn Disk>) -> Self {
         Self { log, disk }

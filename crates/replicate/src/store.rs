@@ -25,7 +25,7 @@ pub struct StoreSource {
 }
 
 impl StoreSource {
-    /// Returns the source for a store and the disk that it was opened on.
+    /// Returns the source for a store and the disk on which it was opened.
     #[must_use]
     pub fn new(store: Arc<Store>, disk: Arc<dyn Disk>) -> Self {
         Self { store, disk }
@@ -64,24 +64,24 @@ impl Source for StoreSource {
     fn small_files(&self, segments: &[SegmentInfo]) -> Result<SmallFiles> {
         let volumes: Vec<_> =
             segments.iter().map(|segment| (segment.number, segment.nonce)).collect();
-        let layout = self.store.layout(&volumes);
+        let layout = self.store.metadata_files(&volumes);
         Ok(SmallFiles { files: layout.files, checkpoint_min: layout.checkpoint_min })
     }
 
-    fn checkpoint_place(&self) -> Option<Lsn> {
-        self.store.checkpoint_place()
+    fn checkpoint_lsn(&self) -> Option<Lsn> {
+        self.store.checkpoint_lsn()
     }
 
     fn checkpoint(&self) -> Result<Option<CheckpointFiles>> {
         let checkpoint = self.store.checkpoint()?;
         Ok(checkpoint.map(|found| CheckpointFiles {
-            place: found.place,
+            lsn: found.lsn,
             files: found.files.into_iter().map(|file| (file.name, file.bytes, file.file)).collect(),
         }))
     }
 }
 
-/// What a restoration fetches from a store.
+/// The part of a store that a restoration fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetch {
     /// Everything.
@@ -95,7 +95,7 @@ pub enum Fetch {
 /// Restores a file store into a disk's root, which must be empty.
 ///
 /// With [`Fetch::OnDemand`], step 1 first creates the marker for a store with parts that are only
-/// in the copy, and stubs in the place of volumes that are not fetched; step 3 is omitted.
+/// in the copy, and stubs in place of volumes that are not fetched; step 3 is omitted.
 ///
 /// 1. Rebuilds the volumes and fetches the index.
 /// 2. Writes the small files, the marker last. From here on the directory can be opened as a store.
@@ -131,7 +131,7 @@ pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>, fetch: Fetch) -> Res
     Ok(Restored::of(manifest, follower.fetched_bytes() + files))
 }
 
-/// Creates stubs in the place of the volumes that opening the store does not read.
+/// Creates stubs in place of the volumes that opening the store does not read.
 fn create_stubs(manifest: &Manifest, volumes: &Subdir) -> Result<()> {
     for segment in manifest.segments.iter().filter(|segment| !manifest.is_recent(segment)) {
         stub::create(volumes, &segment_name(segment.number), segment)?;

@@ -24,14 +24,14 @@ pub struct Config {
     /// The address for the admin page, the metrics and the health check.
     pub admin: SocketAddr,
     /// The administrator's key pair, which has all rights. Without it and without `keys`, every
-    /// client has all rights, and the addresses must be loopback addresses.
+    /// client has all rights, and the addresses must be loopback addresses. Default: none.
     pub credentials: Option<Credentials>,
     /// The key file's keys, with their rights.
     pub keys: Option<Arc<KeyRing>>,
-    /// The key file, which the console changes. `None` if the keys only change elsewhere.
+    /// The key file, which the console changes; `None` if the keys are changed only elsewhere.
     pub key_file: Option<Arc<dyn KeyFile>>,
-    /// The keys with which the server itself encrypts objects (SSE-S3 and SSE-KMS). Without them,
-    /// the server rejects requests for such encryption.
+    /// The keys with which the server encrypts objects (SSE-S3 and SSE-KMS). Without them, the
+    /// server rejects requests for such encryption.
     pub encryption: Option<Arc<EncryptionKeys>>,
     /// Terminates TLS at `listen`, and at `admin` unless that is a loopback address. `None` means
     /// plain HTTP.
@@ -166,54 +166,58 @@ pub struct Logs {
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Open connections per address. A connection that exceeds the limit replaces an idle one or
-    /// waits in the kernel's accept queue. 4,096.
+    /// waits in the kernel's accept queue. Default: 4,096.
     pub connections_max: usize,
     /// Open connections per peer. A peer is an IPv4 address or an IPv6 /64 network; all clients
     /// behind a proxy are one peer. A connection that exceeds the limit replaces one of the peer's
-    /// idle connections or is rejected with 503. 2,048.
+    /// idle connections or is rejected with 503. Default: 2,048.
     pub peer_connections_max: usize,
-    /// The request rate per peer. A request that exceeds it is rejected with 503 `SlowDown`. No
-    /// limit.
+    /// The request rate per peer. A request that exceeds it is rejected with 503 `SlowDown`.
+    /// Default: no limit.
     pub peer_rate: Option<Rate>,
     /// The time to receive a request head, from its first byte or from the start of the connection.
-    /// 10 s.
+    /// Default: 10 s.
     pub head_time_max: Duration,
-    /// The time for which a connection may be idle between two requests. 75 s.
+    /// The time for which a connection may be idle between two requests. Default: 75 s.
     pub idle_time_max: Duration,
-    /// The time for which a body may make no progress. 60 s.
+    /// The time for which a body may make no progress. Default: 60 s.
     pub stall_time_max: Duration,
-    /// The time within which requests in flight must complete once the server drains. 30 s.
+    /// The time within which requests in flight must complete once the server drains. Default: 30
+    /// s.
     pub drain_time_max: Duration,
     /// A request is logged as slow if at least this time passes from its last byte to the head of
-    /// its response; `None` logs no requests. 1 s.
+    /// its response; `None` logs no requests. Default: 1 s.
     pub slow_request_time: Option<Duration>,
-    /// The maximum length of a request head. 32 KiB.
+    /// The maximum length of a request head. Default: 32 KiB.
     pub head_bytes_max: usize,
-    /// The maximum size of an object stored with one `PUT`, or of a part. 5 GiB, as in S3.
+    /// The maximum size of an object stored with one `PUT`, or of a part. Default: 5 GiB, as in S3.
     pub object_bytes_max: u64,
-    /// The maximum length of an XML request body. 8 MiB.
+    /// The maximum length of an XML request body. Default: 8 MiB.
     pub xml_bytes_max: usize,
     /// The maximum length of a body that is buffered in memory and stored with a single store call.
-    /// 4 MiB.
+    /// Default: 4 MiB.
     pub small_body_bytes_max: u64,
-    /// The memory for the bodies of all requests. Requests wait until enough is free. 256 MiB.
+    /// The maximum memory for the bodies of all requests. Requests wait until enough is free.
+    /// Default: 256 MiB.
     pub body_memory_bytes_max: u64,
-    /// The share of this memory that one peer's bodies may use. 128 MiB.
+    /// The maximum memory for the bodies of one peer's requests, as part of
+    /// `body_memory_bytes_max`. Default: 128 MiB.
     pub peer_body_memory_bytes_max: u64,
     /// The memory for the cache of hot objects, which have up to 4 MiB; the cache serves GET and
-    /// HEAD. 0 disables the cache. 64 MiB.
+    /// HEAD. 0 disables the cache. Default: 64 MiB.
     pub cache_bytes_max: u64,
     /// The memory that the cache shares with bodies and with the store's pinned files: the cache
-    /// takes what those do not use. 0: the cache has memory of its own. 0.
+    /// takes the part that they do not use. 0: the cache has its own memory. Default: 0.
     pub shared_memory_bytes: u64,
-    /// The time after which a bucket's access log records are delivered. 5 min.
+    /// The time after which a bucket's access log records are delivered. Default: 5 min.
     pub log_delivery_time: Duration,
-    /// The size at which a bucket's access log records are delivered. 1 MiB.
+    /// The size at which a bucket's access log records are delivered. Default: 1 MiB.
     pub log_object_bytes: usize,
-    /// The memory for undelivered access log records. Further records are dropped. 64 MiB.
+    /// The memory for undelivered access log records. Further records are dropped. Default: 64 MiB.
     pub log_memory_bytes_max: usize,
     /// The memory that the cache leaves to the system: while less memory is available in the
-    /// machine, or in this process's control group, the cache shrinks. 0: it never does. 0.
+    /// machine, or in this process's control group, the cache shrinks. 0: it never shrinks.
+    /// Default: 0.
     pub memory_free_bytes_min: u64,
 }
 

@@ -24,7 +24,7 @@
 //!   trailer, are verified before anything is stored.
 //! - Corrupt bytes are never sent with a success: the response is an error with file and offset or,
 //!   if a big object is already being sent, the connection is closed before its declared length.
-//! - A read never returns an older state of an object than one that was acknowledged before, also
+//! - A read never returns an older state of an object than one that was acknowledged before, even
 //!   from the cache of hot objects.
 //! - An encrypted object is stored encrypted with AES-256-GCM. A read detects any change to the
 //!   stored bytes, their order or their length, and bytes from another object.
@@ -36,9 +36,9 @@
 //!   [`KeyRing`] is rejected from the next request on.
 //! - Secrets and all signatures are compared in constant time. A response does not depend on the
 //!   kind of signature.
-//! - With an [`AuditLog`], each change has a line that was appended before the response is sent,
-//!   and each rejected attempt has one, too.
-//! - The memory for access log records is limited; a crash loses undelivered records, and each
+//! - With an [`AuditLog`], each change and each rejected attempt has a line, which is appended
+//!   before the response is sent.
+//! - The memory for access log records is limited; a crash loses undelivered records, and every
 //!   other loss is counted.
 //! - Every limit has a name and a default: [`Limits`].
 //!

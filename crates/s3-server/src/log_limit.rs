@@ -1,4 +1,4 @@
-//! Limits how often a condition that lasts is logged.
+//! Limits how often a lasting condition is logged.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! Limits the memory for request and response bodies: all peers' together, and each peer's.
+//! Limits the memory for request and response bodies: for all peers together, and for each peer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use crate::errors::{S3ErrorCode, S3Result, refuse};
 /// The unit in which memory is reserved, in bytes, so that the number of units stays small.
 const UNIT_BYTES: u64 = 4096;
 
-/// The memory that one peer's bodies may take together.
+/// The memory for one peer's bodies.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerMemory(Arc<Semaphore>);
 
@@ -62,7 +62,7 @@ impl BodyMemory {
         Self { all, bytes_max, expected_bytes, beyond, wait_time_max }
     }
 
-    /// Returns the memory that is reserved now, in bytes.
+    /// Returns the currently reserved memory, in bytes.
     pub(crate) fn reserved_bytes(&self) -> u64 {
         let free = self.all.available_permits() as u64 * UNIT_BYTES;
         self.bytes_max.saturating_sub(free)
@@ -83,8 +83,8 @@ impl BodyMemory {
         Reserved { all, peer }
     }
 
-    /// Waits for memory for `bytes`. A peer waits for its own share first, so that its requests do
-    /// not stand in the queue that all peers share.
+    /// Waits for memory for `bytes`. First waits for the peer's share, so that its requests do not
+    /// occupy the queue that all peers share.
     ///
     /// # Errors
     /// `SlowDown` if that takes too long.

@@ -2,8 +2,8 @@
 
 /// Returns `true` if the whole text matches the pattern.
 ///
-/// The time grows with the sum of both lengths, except that a piece between two `*` that has a `?`
-/// is compared at each position in the text.
+/// The time grows with the sum of both lengths. Only a piece between two `*` that contains a `?` is
+/// compared at each position in the text.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(rest) = parts.next().and_then(|first| strip(first, text)) else { return false };

@@ -1,4 +1,4 @@
-//! The store that a server serves, which may be replaced by another one while the server runs.
+//! The store that a server serves. It can be replaced while the server runs.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use haul_file_store::Store;
 pub struct ServedStore(ArcSwap<Store>);
 
 impl ServedStore {
-    /// Serves `store`.
+    /// Creates the value with its first store.
     #[must_use]
     pub fn new(store: Arc<Store>) -> Self {
         Self(ArcSwap::new(store))

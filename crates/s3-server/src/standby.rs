@@ -1,4 +1,4 @@
-//! A server without a store: it responds to every request with its state, until it gets a store.
+//! A server without a store. It responds to every request with its state, until it gets a store.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::front::response::Counted;
 use crate::server::listening::Listening;
 use crate::server::{Threads, connection_limits};
 
-/// Returns a standby's state, in one line.
+/// A function that returns a standby's state, in one line.
 pub type StandbyState = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// A standby's handler.

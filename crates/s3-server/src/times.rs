@@ -7,8 +7,8 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime, UtcOffset};
 
-/// Returns a time in the format of documents, in whole seconds: `2026-11-28T12:00:00.000Z`. A time
-/// that is too late for this format becomes the last one that it can express.
+/// Formats a time for documents, in whole seconds: `2026-11-28T12:00:00.000Z`. A time that is too
+/// late for this format becomes its greatest time.
 pub(crate) fn document_time(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let last = PrimitiveDateTime::MAX.assume_utc();
@@ -18,19 +18,19 @@ pub(crate) fn document_time(time: SystemTime) -> String {
     time.format(form).unwrap_or_default()
 }
 
-/// Returns a time in the format of headers: `Sat, 28 Nov 2026 12:00:00 GMT`.
+/// Formats a time for headers: `Sat, 28 Nov 2026 12:00:00 GMT`.
 pub(crate) fn header_time(time: SystemTime) -> String {
     String::from_utf8_lossy(Date::of(time).as_bytes()).into_owned()
 }
 
-/// Parses a time in the format of documents, which some headers have, too. Returns it in UTC;
-/// `None` if it is malformed, or too late in UTC.
+/// Parses an RFC 3339 timestamp, as in S3 XML and some headers, and converts it to UTC; `None` if
+/// it is malformed, or too late in UTC.
 pub(crate) fn parse_time(text: &str) -> Option<OffsetDateTime> {
     let time = OffsetDateTime::parse(text.trim(), &Rfc3339).ok()?;
     time.checked_to_offset(UtcOffset::UTC)
 }
 
-/// Parses a time in the format of headers or of documents.
+/// Parses an HTTP date or an RFC 3339 timestamp.
 pub(crate) fn parse_any(text: &str) -> Option<OffsetDateTime> {
     let in_header = haul_http1::parse_date(text.as_bytes()).map(OffsetDateTime::from);
     in_header.or_else(|| parse_time(text))

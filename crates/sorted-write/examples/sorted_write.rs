@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     writer.barrier()?; // all of them are durable
     let stats = writer.stats();
-    let (sorted, unsorted) = (stats.travel_bytes, stats.unsorted_travel_bytes);
+    let (sorted, unsorted) = (stats.seek_bytes, stats.unsorted_seek_bytes);
     println!("{sorted} bytes between the requests; between the writes as called: {unsorted}");
     writer.close()?;
 

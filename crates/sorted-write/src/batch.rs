@@ -16,7 +16,7 @@ pub(crate) const ENTRY_BYTES: usize = 64;
 /// The number of chunks, each of [`WRITE_BYTES_MAX`] bytes, that an empty batch may keep.
 const KEPT_CHUNKS: usize = 96;
 
-/// Where a write's bytes are buffered.
+/// The location of a write's buffered bytes.
 #[derive(Debug, Clone, Copy)]
 struct Location {
     chunk: u32,

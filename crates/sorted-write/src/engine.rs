@@ -14,8 +14,8 @@ use haul_disk::{
 };
 
 use crate::buffers::Buffers;
+use crate::device::RING_DEPTH;
 use crate::error::{Error, Result};
-use crate::kind::RING_DEPTH;
 use crate::parallel::map;
 use crate::plan::{Extent, Request};
 use crate::target::Target;

@@ -31,7 +31,7 @@
 //! assert_eq!(u64::from_le_bytes(newest), 199);
 //! writer.barrier()?; // the writes are durable now
 //! let stats = writer.stats();
-//! assert!(stats.travel_bytes < stats.unsorted_travel_bytes);
+//! assert!(stats.seek_bytes < stats.unsorted_seek_bytes);
 //! # writer.close()
 //! # }
 //! ```
@@ -122,9 +122,9 @@
 
 mod batch;
 mod buffers;
+mod device;
 mod engine;
 mod error;
-mod kind;
 mod memory;
 mod options;
 mod page_file;

@@ -175,7 +175,7 @@ impl Shared {
                 stats.record_bytes += bytes.len() as u64;
                 stats.absorbed += u64::from(memory == 0);
                 debug_assert!(stats.absorbed <= stats.records);
-                stats.unsorted_travel_bytes = stats.unsorted_travel_bytes.saturating_add(distance);
+                stats.unsorted_seek_bytes = stats.unsorted_seek_bytes.saturating_add(distance);
                 if state.is_full() {
                     self.work.notify_one();
                 }

@@ -26,9 +26,9 @@ pub struct Stats {
     /// File syncs.
     pub syncs: u64,
     /// The total seek distance, in bytes, that the accepted writes would have in submission order.
-    pub unsorted_travel_bytes: u64,
+    pub unsorted_seek_bytes: u64,
     /// The write requests' total seek distance, in bytes.
-    pub travel_bytes: u64,
+    pub seek_bytes: u64,
 }
 
 /// The counters that the writing thread updates.
@@ -40,7 +40,7 @@ pub(crate) struct Counters {
     pub(crate) reads: AtomicU64,
     pub(crate) read_bytes: AtomicU64,
     pub(crate) syncs: AtomicU64,
-    pub(crate) travel_bytes: AtomicU64,
+    pub(crate) seek_bytes: AtomicU64,
 }
 
 pub(crate) fn count(counter: &AtomicU64, more: u64) {
@@ -58,7 +58,7 @@ impl Counters {
             reads: get(&self.reads),
             read_bytes: get(&self.read_bytes),
             syncs: get(&self.syncs),
-            travel_bytes: get(&self.travel_bytes),
+            seek_bytes: get(&self.seek_bytes),
             ..stats
         }
     }

@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::engine::{Engine, length};
 use crate::error::Result;
 use crate::options::Options;
-use crate::plan::{Extent, Plan, Planner, Request, travel_bytes};
+use crate::plan::{Extent, Plan, Planner, Request, seek_bytes};
 use crate::stats::{Counters, count};
 use crate::target::Target;
 
@@ -38,7 +38,7 @@ impl Sweeper {
         counters: &Counters,
     ) -> Result<()> {
         let plan = self.planner.plan(batch.entries(), &target.rules());
-        count(&counters.travel_bytes, travel_bytes(plan.requests.iter().map(|r| r.extent)));
+        count(&counters.seek_bytes, seek_bytes(plan.requests.iter().map(|r| r.extent)));
         if options.is_dry_run {
             count_only(target, plan, counters);
             return Ok(());
@@ -76,7 +76,8 @@ fn bytes<'a>(extents: impl Iterator<Item = &'a Extent>) -> u64 {
     extents.map(|extent| extent.bytes).sum()
 }
 
-/// Returns the requests from `first` on that fit into one window: at least one request.
+/// Returns the range of requests, beginning at `first`, that fit into one window: at least one
+/// request.
 fn window(requests: &[Request], first: usize, window_bytes: u64) -> Range<usize> {
     let mut bytes = 0_u64;
     let fits = requests[first..].iter().take_while(|request| {

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use haul_disk::{DeviceKind, Disk, Durability, File, Open, PAGE_BYTES, Storage, align_down, probe};
 use haul_sync::{AtomicU64, Mutex};
 
+use crate::device::{IoSettings, device_kind};
 use crate::error::Result;
-use crate::kind::{IoSettings, device_kind};
 use crate::options::Options;
 use crate::plan::Rules;
 

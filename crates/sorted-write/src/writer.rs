@@ -151,7 +151,7 @@ impl SortedWriter {
 
     /// Returns the file length in bytes, including buffered writes.
     #[must_use]
-    pub fn end_of(&self, file: FileId) -> u64 {
+    pub fn file_bytes(&self, file: FileId) -> u64 {
         self.shared.state.lock().queues.get(file.0).map_or(0, Queue::end)
     }
 

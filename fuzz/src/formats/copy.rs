@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 
-use haul_append_log::{Log, Options, Position, Room, SyncMethod};
+use haul_append_log::{Log, Options, Position, SpacePriority, SyncMethod};
 use haul_disk::Disk;
 use haul_disk_sim::MemoryDisk;
 use haul_replicate::{PlainLog, Remote, Replica, restore_log};
@@ -95,7 +95,7 @@ impl RemoteCopy {
         for number in 0..u8::try_from(RECORDS).unwrap() {
             let bytes = if number < 25 { 50_000 } else { 100 };
             let record = vec![number; bytes];
-            log.append(&[&record], Room::Ordinary).unwrap().wait().unwrap();
+            log.append(&[&record], SpacePriority::Ordinary).unwrap().wait().unwrap();
             records.insert(record);
             if number % 10 == 7 {
                 replica.wait().unwrap();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use haul_append_log::{
-    Error, Log, Lsn, OnDamage, Options, Position, Reader, Recovered, Room, SyncMethod, Ticket,
-    segment_name,
+    Error, Log, Lsn, OnDamage, Options, Position, Reader, Recovered, SpacePriority, SyncMethod,
+    Ticket, segment_name,
 };
 use haul_disk::Disk;
 use haul_disk_sim::{Medium, MemoryDisk, Survival};
@@ -59,7 +59,7 @@ impl LogBase {
         let (options, disk) = (options(), MemoryDisk::default());
         let (log, _, _) = open(&disk, &options).unwrap();
         let put = |number: usize, bytes: usize| {
-            log.append(&[&payload(number, bytes)], Room::Ordinary).unwrap().wait().unwrap()
+            log.append(&[&payload(number, bytes)], SpacePriority::Ordinary).unwrap().wait().unwrap()
         };
         while is_recycled && log.spare_segments() < 2 {
             for number in 1000..1020 {
@@ -176,7 +176,7 @@ fn in_order(reader: &mut Reader) -> Vec<Record> {
 
 /// Appends a record, and checks that the log then has the same records and this one.
 fn check_continuation(log: Log, disk: &MemoryDisk, options: &Options, mut records: Vec<Record>) {
-    let appended = log.append(&[b"appended"], Room::Ordinary).and_then(Ticket::wait);
+    let appended = log.append(&[b"appended"], SpacePriority::Ordinary).and_then(Ticket::wait);
     if let Ok(at) = appended {
         records.push((at, b"appended".to_vec()));
         log.close().unwrap();

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use haul_sync::{AtomicU64, EventWord};
 
-/// The number of lanes, the groups in which threads wait. The threads that wait for a batch share a
-/// lane. The batches that can be unsynced at the same time have different lanes.
+/// The number of lanes, the groups in which threads wait. All threads that wait for one batch share
+/// a lane. Batches that are unsynced at the same time have different lanes.
 const LANES: usize = 4;
 
 /// The number of synced batches, and the threads that wait for the next ones.
@@ -13,8 +13,7 @@ const LANES: usize = 4;
 pub(super) struct Acknowledged {
     /// The number of synced batches, written under the state lock.
     batches: AtomicU64,
-    /// Changes when a batch was synced, when a thread should commit a batch, and when the log
-    /// stopped.
+    /// Changes when a batch is synced, when a thread should commit a batch, and when the log stops.
     event: EventWord,
 }
 
@@ -39,8 +38,8 @@ impl WaiterCounts {
     }
 }
 
-/// The number of an event, taken under the state lock. A thread that found no reason to continue
-/// before the event waits for the next one.
+/// An event's number, taken under the state lock. A thread that found no reason to continue before
+/// the event waits for the next one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event(u32);
 

@@ -16,13 +16,13 @@ use crate::format::{HEADER_BYTES, Kind};
 use crate::lsn::Position;
 use crate::segments::bytes_for_record;
 use crate::segments::pool::Pool;
-use crate::segments::reserve::Room;
+use crate::segments::reserve::SpacePriority;
 
 /// The reason why a record cannot be appended yet.
 enum Blocked {
     /// The filling batch is full or ends with a seal (the record that ends a segment), or a
     /// truncation is in progress.
-    Room,
+    BatchFull,
     /// The next segment is not ready.
     NextSegment,
     /// No next segment that has at least this length is ready.
@@ -38,15 +38,19 @@ pub(crate) struct Appender {
 
 impl Appender {
     /// Implements [`crate::Log::append`].
-    pub(crate) fn append(&self, payload: &[&[u8]], room: Room) -> Result<Ticket> {
-        let ticket = self.push(&self.draft(payload, room)?)?;
+    pub(crate) fn append(&self, payload: &[&[u8]], priority: SpacePriority) -> Result<Ticket> {
+        let ticket = self.push(&self.draft(payload, priority)?)?;
         self.shared.counters.record();
         Ok(ticket)
     }
 
     /// Implements [`crate::Log::try_append`].
-    pub(crate) fn try_append(&self, payload: &[&[u8]], room: Room) -> Result<Option<Ticket>> {
-        let draft = self.draft(payload, room)?;
+    pub(crate) fn try_append(
+        &self,
+        payload: &[&[u8]],
+        priority: SpacePriority,
+    ) -> Result<Option<Ticket>> {
+        let draft = self.draft(payload, priority)?;
         match self.try_push(&draft) {
             Err(Error::Full { .. }) => Ok(None),
             Ok(Some(ticket)) => {
@@ -57,8 +61,8 @@ impl Appender {
         }
     }
 
-    fn draft<'a>(&self, payload: &'a [&'a [u8]], room: Room) -> Result<Draft<'a>> {
-        Draft::data(payload, room, self.payload_bytes_max)
+    fn draft<'a>(&self, payload: &'a [&'a [u8]], priority: SpacePriority) -> Result<Draft<'a>> {
+        Draft::data(payload, priority, self.payload_bytes_max)
     }
 
     pub(crate) fn push_close(&self) -> Result<Ticket> {
@@ -94,20 +98,20 @@ impl Appender {
                 }
                 Next::Missing => {
                     state.check_pause()?;
-                    self.wait_for_next(&mut state, Room::Ordinary);
+                    self.wait_for_next(&mut state, SpacePriority::Ordinary);
                 }
             }
         }
     }
 
     /// Waits until the next segment was created, or could not be created.
-    fn wait_for_next(&self, state: &mut Locked<'_>, room: Room) {
+    fn wait_for_next(&self, state: &mut Locked<'_>, priority: SpacePriority) {
         state.waiting_for_next += 1;
-        state.waiting_by_room[room as usize] += 1;
+        state.waiting_by_priority[priority as usize] += 1;
         self.shared.prepare.notify_one();
         state.wait(&self.shared.room);
         state.waiting_for_next -= 1;
-        state.waiting_by_room[room as usize] -= 1;
+        state.waiting_by_priority[priority as usize] -= 1;
     }
 
     fn push(&self, draft: &Draft<'_>) -> Result<Ticket> {
@@ -117,16 +121,16 @@ impl Appender {
             match blocked {
                 // This thread commits the batch itself, because the commit thread may be busy
                 // calling a waker.
-                Blocked::Room if state.can_commit() => {
+                Blocked::BatchFull if state.can_commit() => {
                     self.shared.commit_and_hand_over(&mut state);
                 }
-                Blocked::Room => {
+                Blocked::BatchFull => {
                     self.shared.request_room(&mut state);
                     state.wait(&self.shared.room);
                 }
-                Blocked::NextSegment => self.wait_for_next(&mut state, draft.room),
+                Blocked::NextSegment => self.wait_for_next(&mut state, draft.priority),
                 Blocked::LongerSegment(bytes) => {
-                    state.needed.add(draft.room, bytes);
+                    state.needed.add(draft.priority, bytes);
                     self.shared.prepare.notify_one();
                     state.wait(&self.shared.room);
                 }
@@ -141,18 +145,18 @@ impl Appender {
         let mut state = self.shared.state.lock();
         match self.make_room(&mut state, draft, &mut longer)? {
             None => return Ok(Some(self.append_to_batch(&mut state, draft))),
-            Some(Blocked::Room) => {
+            Some(Blocked::BatchFull) => {
                 self.shared.end_gathering(&mut state);
                 self.shared.request_commit(&mut state);
             }
             // No thread waits, so the state records the request until the preparing thread has
             // created the segment.
             Some(Blocked::NextSegment) => {
-                state.request_next(draft.room);
+                state.request_next(draft.priority);
                 self.shared.prepare.notify_one();
             }
             Some(Blocked::LongerSegment(bytes)) => {
-                state.needed.add(draft.room, bytes);
+                state.needed.add(draft.priority, bytes);
                 self.shared.prepare.notify_one();
             }
         }
@@ -176,18 +180,18 @@ impl Appender {
             state.check_latch()?;
             let filling = &state.filling;
             if state.is_paused || filling.sealed {
-                return Ok(Some(Blocked::Room));
+                return Ok(Some(Blocked::BatchFull));
             }
             let segment = &filling.tail.segment;
             let record_bytes = draft.record_bytes();
-            let may_use = self.pool.may_use(segment, draft.room);
+            let may_use = self.pool.may_use(segment, draft.priority);
             if may_use && segment.holds(filling.offset(), record_bytes) {
                 if filling.fits(record_bytes) {
                     return Ok(None);
                 }
                 let is_longer = state.buffers.is_longer(filling.buffer_bytes());
                 if is_longer && filling.has_new() || !state.buffers.is_long(record_bytes) {
-                    return Ok(Some(Blocked::Room));
+                    return Ok(Some(Blocked::BatchFull));
                 }
                 if let Some(buffer) = take_longer(state, longer, record_bytes) {
                     state.move_to_longer(buffer);
@@ -205,7 +209,7 @@ impl Appender {
     /// [`Self::make_room`] can continue.
     ///
     /// With a long record, continues in the next segment at once: while another thread writes the
-    /// sealed batch, short records could otherwise fill the next segment, too.
+    /// sealed batch, short records could otherwise fill that segment, too.
     fn leave_segment(
         &self,
         state: &mut Locked<'_>,
@@ -221,8 +225,8 @@ impl Appender {
                 let record_bytes = draft.record_bytes();
                 if !state.buffers.is_long(record_bytes) {
                     state.filling.push_empty(Kind::Seal);
-                } else if state.taken.is_some() {
-                    return Ok(Some(Blocked::Room));
+                } else if state.unwritten.is_some() {
+                    return Ok(Some(Blocked::BatchFull));
                 } else if let Some(buffer) = take_longer(state, longer, record_bytes) {
                     self.shared.continue_in_next(state, buffer);
                 }
@@ -230,7 +234,7 @@ impl Appender {
             // The segment is not sealed before a long enough segment exists: on a full disk, other
             // records may use the rest of the segment and the next one.
             next if matches!(next, Next::Ready(_)) || needed > self.pool.bytes_min() => {
-                if let Some(error) = state.take_refusal(draft.room, needed) {
+                if let Some(error) = state.take_refusal(draft.priority, needed) {
                     return Err(error);
                 }
                 state.check_pause()?;
@@ -238,7 +242,7 @@ impl Appender {
             }
             // The failed creation was for records that may use less disk space than this record, so
             // the creation is tried again.
-            Next::Failed(_, tried) if *tried < draft.room => state.next = Next::Missing,
+            Next::Failed(_, tried) if *tried < draft.priority => state.next = Next::Missing,
             Next::Failed(..) => {
                 if let Next::Failed(error, _) = std::mem::replace(&mut state.next, Next::Missing) {
                     return Err(error);
@@ -259,7 +263,7 @@ impl Appender {
     /// batch. Switching segments then needs no separate sync.
     fn append_to_batch(&self, state: &mut State, draft: &Draft<'_>) -> Ticket {
         debug_assert!(!state.is_paused && !state.filling.sealed && state.latched.is_none());
-        debug_assert!(self.pool.may_use(&state.filling.tail.segment, draft.room));
+        debug_assert!(self.pool.may_use(&state.filling.tail.segment, draft.priority));
         let segment = Arc::clone(&state.filling.tail.segment);
         let lsn = state.filling.push(draft.kind, &draft.payload);
         // The length was compared with the maximum, which is shorter than a segment.

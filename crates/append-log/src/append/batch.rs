@@ -43,8 +43,8 @@ pub(crate) struct Batch {
     used: usize,
     /// The number of data records in the batch.
     pub(crate) records: u32,
-    /// The length in bytes that the batch's only data record takes; 0 if the batch has several.
-    /// Until a data record is appended, the previous batch's value in the same segment.
+    /// The length in bytes of the batch's only data record; 0 if the batch has several. Until a
+    /// data record is appended, the previous batch's value in the same segment.
     lone_bytes: usize,
     /// The previous batch's `lone_bytes`.
     lone_before: usize,
@@ -181,9 +181,10 @@ impl Batch {
         self.push(kind, &Payload::default());
     }
 
-    /// Appends padding up to the end of the page if a lone writer repeats a record length that
-    /// benefits from padding, see [`padding_bytes`]. The padding is a watermark with zeros as
-    /// payload. Another record of this length must fit into the segment after it.
+    /// Pads the page after a batch's only record, if that record is as long as the previous batch's
+    /// only record and [`padding_bytes`] finds a saving. The padding is a watermark record whose
+    /// payload is zeros. Does nothing if another record of this length would not fit into the
+    /// segment after the padding.
     pub(crate) fn pad_lone_record(&mut self) {
         let bytes = self.lone_bytes;
         let is_repeated = self.records == 1 && bytes == self.lone_before;

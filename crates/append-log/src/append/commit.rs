@@ -26,9 +26,9 @@ use crate::options::Options;
 use crate::segments::Segment;
 use crate::stats::Counters;
 
-/// How many times the committing thread yields without a new record before it sleeps until the
-/// expected records were appended. Two writers append within that time, which is shorter than a
-/// sleep; many writers need the processor.
+/// The number of times that the committing thread yields without a new record before it sleeps
+/// until the expected records are appended. Two writers append within that time, which is shorter
+/// than a sleep; many writers need the processor.
 const YIELDS_MAX: u32 = 4;
 
 /// A log's state, which its threads share.
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     /// The segments with records and the segment being written.
     pub(crate) segments: RwLock<BTreeMap<u32, Arc<Segment>>>,
     pub(crate) counters: Counters,
-    /// `true` once the log has stopped, for those who do not hold the state lock.
+    /// `true` once the log has stopped. Readable without the state lock.
     pub(crate) is_latched: AtomicBool,
     /// The time without appends after which the log writes a watermark, a record that proves that
     /// the last batch was synced; `None` if it writes none.
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pads_records: bool,
 }
 
-/// Where a log continues after recovery.
+/// The position at which a log continues after recovery.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) tail: Tail,
@@ -173,7 +173,7 @@ impl Shared {
         set_precise_timers();
         let mut state = self.state.lock();
         loop {
-            let is_wanted = state.is_wanted || state.taken.is_some();
+            let is_wanted = state.is_wanted || state.unwritten.is_some();
             if is_wanted && state.can_commit() && state.latched.is_none() {
                 self.commit(&mut state);
                 self.gather_ahead(&mut state);
@@ -210,10 +210,10 @@ impl Shared {
         if self.deliver_first(state) {
             return;
         }
-        if state.taken.is_none() {
+        if state.unwritten.is_none() {
             self.gather(state);
             // While this thread waited, the batch may have been taken for a long record.
-            if state.taken.is_none() {
+            if state.unwritten.is_none() {
                 if !state.filling.has_new() {
                     return;
                 }
@@ -223,7 +223,7 @@ impl Shared {
                 return;
             }
         }
-        let Some(mut batch) = state.taken.take() else { return };
+        let Some(mut batch) = state.unwritten.take() else { return };
         debug_assert_eq!(state.committed + 1, state.generation, "at most one batch is not written");
         debug_assert!(!state.is_committing && batch.has_new());
         state.is_committing = true;
@@ -277,7 +277,7 @@ impl Shared {
     /// writers to append again. A writer that appended first would otherwise commit its record
     /// alone.
     fn gather_ahead(&self, state: &mut Locked<'_>) {
-        let is_free = !state.is_committing && state.taken.is_none() && !state.is_closing;
+        let is_free = !state.is_committing && state.unwritten.is_none() && !state.is_closing;
         let may_commit = is_free && state.gather.expects_several();
         // Before this thread waits, it must make the deferred calls.
         if may_commit && !state.wakers.has_deferred() && state.latched.is_none() {
@@ -318,14 +318,14 @@ impl Shared {
         }
     }
 
-    /// Moves the filling batch to `taken` and replaces it by a new batch in the other buffer.
+    /// Moves the filling batch to `unwritten` and replaces it by a new batch in the other buffer.
     pub(super) fn take_batch(&self, state: &mut State) {
         let buffer = state.buffers.take().expect("a batch not yet written is committed first");
         self.take_batch_into(state, buffer);
     }
 
     /// Seals the filling batch, which must not be sealed, and continues in the next segment, which
-    /// must be ready. The new batch uses `buffer`. No batch may be taken.
+    /// must be ready. The new batch uses `buffer`. There may be no unwritten batch.
     pub(super) fn continue_in_next(&self, state: &mut State, buffer: AlignedBuf) {
         debug_assert!(matches!(state.next, Next::Ready(_)), "what follows a seal is ready");
         state.filling.push_empty(Kind::Seal);
@@ -337,7 +337,7 @@ impl Shared {
     }
 
     fn take_batch_into(&self, state: &mut State, buffer: AlignedBuf) {
-        debug_assert!(state.taken.is_none() && state.filling.has_new());
+        debug_assert!(state.unwritten.is_none() && state.filling.has_new());
         if self.pads_records {
             state.filling.pad_lone_record();
         }
@@ -356,14 +356,14 @@ impl Shared {
         state.generation += 1;
         state.is_wanted = false;
         self.room.notify_all();
-        state.taken = Some(std::mem::replace(&mut state.filling, following));
+        state.unwritten = Some(std::mem::replace(&mut state.filling, following));
     }
 
     /// Replaces the filling batch, which must have no new records, by a batch in another segment,
     /// whose header declares where the earlier log ends.
     pub(crate) fn continue_with(&self, state: &mut State, batch: impl FnOnce(AlignedBuf) -> Batch) {
         let buffer = state.buffers.take().expect("no batch is being committed");
-        debug_assert!(!state.filling.has_new() && state.taken.is_none());
+        debug_assert!(!state.filling.has_new() && state.unwritten.is_none());
         let before = std::mem::replace(&mut state.filling, batch(buffer));
         debug_assert!(state.filling.end() > before.end(), "an LSN is never used again");
         state.keep_buffer(before);

@@ -3,18 +3,22 @@
 use crate::append::batch::Payload;
 use crate::error::{Error, Result};
 use crate::format::{Kind, record_bytes};
-use crate::segments::reserve::Room;
+use crate::segments::reserve::SpacePriority;
 
-/// A record to be appended. Its payload checksum is computed before the lock is taken, because this
-/// takes the most time. The header, which is encoded under the lock, has its own checksum.
+/// A record to be appended. Its payload checksum takes the most time, so it is computed before the
+/// lock is taken. The header, which is encoded under the lock, has its own checksum.
 pub(super) struct Draft<'a> {
     pub(super) kind: Kind,
-    pub(super) room: Room,
+    pub(super) priority: SpacePriority,
     pub(super) payload: Payload<'a>,
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn data(parts: &'a [&'a [u8]], room: Room, payload_bytes_max: u32) -> Result<Self> {
+    pub(super) fn data(
+        parts: &'a [&'a [u8]],
+        priority: SpacePriority,
+        payload_bytes_max: u32,
+    ) -> Result<Self> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         if bytes > payload_bytes_max as usize {
             return Err(Error::TooLong {
@@ -23,11 +27,11 @@ impl<'a> Draft<'a> {
             });
         }
         let checksum = parts.iter().fold(0, |sum, part| haul_crc::crc32c_append(sum, part));
-        Ok(Self { kind: Kind::Data, room, payload: Payload { parts, bytes, checksum } })
+        Ok(Self { kind: Kind::Data, priority, payload: Payload { parts, bytes, checksum } })
     }
 
     pub(super) fn close() -> Self {
-        Self { kind: Kind::Close, room: Room::Reserve, payload: Payload::default() }
+        Self { kind: Kind::Close, priority: SpacePriority::Reserve, payload: Payload::default() }
     }
 
     /// Returns the length in bytes that the record takes in its segment, padding included.

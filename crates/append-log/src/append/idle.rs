@@ -66,7 +66,7 @@ impl Shared {
             }
             _ => Kind::Watermark,
         };
-        debug_assert!(state.taken.is_none(), "a watermark proves that all before it is synced");
+        debug_assert!(state.unwritten.is_none(), "a watermark proves that all before it is synced");
         state.filling.push_empty(kind);
         self.take_batch(state);
         true

@@ -54,7 +54,7 @@ impl StateLock {
     /// Locks the state and leaves deferred calls to the commit thread. It is used by threads for
     /// which other threads wait: the thread that creates segments, and a thread that has paused
     /// appends.
-    pub(crate) fn lock_undelivered(&self) -> Locked<'_> {
+    pub(crate) fn lock_deferring_wakers(&self) -> Locked<'_> {
         self.lock_with(Delivery::CommitThread)
     }
 

@@ -11,9 +11,8 @@ use crate::append::lock::Locked;
 use crate::append::state::State;
 use crate::names;
 
-/// The number of waiting threads up to which a waiting thread commits the batch. It then needs no
-/// other thread to wake it, which costs few threads more than they gain from a separate commit
-/// thread.
+/// Up to this many waiting threads, one of them commits the batch. For few threads, this saves a
+/// wake-up that costs more than a separate commit thread gains.
 const FEW_WAITING: u32 = 3;
 
 impl Shared {
@@ -37,7 +36,7 @@ impl Shared {
     /// thread waits. If it does not and is not in a waker either, it checks the state before it
     /// waits, and a woken thread that finds no batch to commit waits again.
     pub(super) fn hand_over(&self, state: &State) {
-        if !state.is_wanted && state.taken.is_none() {
+        if !state.is_wanted && state.unwritten.is_none() {
             return;
         }
         let are_few = (1..=FEW_WAITING).contains(&state.waiting.count(state.committed));

@@ -16,7 +16,7 @@ use crate::lsn::Lsn;
 use crate::segments::Segment;
 use crate::segments::new_file::Preparation;
 use crate::segments::pool::Pool;
-use crate::segments::reserve::Room;
+use crate::segments::reserve::SpacePriority;
 use crate::strategy::{SyncMethod, SyncMethods};
 
 /// The pause between two steps of filling a file that is reserved for a full disk, while no append
@@ -57,8 +57,8 @@ enum Due {
     /// The segment after the current one. `is_requested` is `true` if an append waits for it.
     Next { is_requested: bool },
     /// A segment that is long enough for the records that wait for it, in place of a shorter one.
-    /// The shorter one was taken from the state, if it was ready, so that no record is appended to
-    /// it: the longer one's header declares the current segment as the one before it.
+    /// If the shorter one was ready, it was taken from the state, so that no record is appended to
+    /// it: the longer one's header declares the current segment as its predecessor.
     Longer { needed: Needed, shorter: Option<Tail> },
 }
 
@@ -79,14 +79,14 @@ impl PrepareThread {
         }
         while let Some(mut due) = self.wait_until_due(failed_at) {
             let removals = self.pool.removals();
-            let (made, room) = match &mut due {
+            let (made, priority) = match &mut due {
                 Due::Next { .. } => self.allocate(Needed::default()),
                 Due::Longer { needed, shorter } => self.replace(shorter.take(), *needed),
             };
             // When the reserve is complete again, ordinary records may use the rest of a reserve
             // segment, so the appends that wait are not rejected yet.
-            let is_refilled = matches!(made, Err(Error::Full { .. })) && self.completes_reserve();
-            let mut state = self.shared.state.lock_undelivered();
+            let is_refilled = matches!(made, Err(Error::Full { .. })) && self.refill_reserve();
+            let mut state = self.shared.state.lock_deferring_wakers();
             if let Due::Next { .. } = due {
                 failed_at = None;
             }
@@ -116,13 +116,13 @@ impl PrepareThread {
                 (Err(Error::Full { .. }), _) if self.pool.removals() != removals => {}
                 (Err(error), Due::Longer { needed, .. }) => {
                     let bytes = needed.bytes();
-                    state.refused = (!is_refilled).then_some(Refused { error, bytes, room });
+                    state.refused = (!is_refilled).then_some(Refused { error, bytes, priority });
                 }
                 (Err(error), Due::Next { is_requested }) => {
                     let segment = &state.filling.tail.segment;
                     failed_at = Some((segment.number, state.filling.offset()));
                     if !is_refilled && (is_requested || state.waiting_for_next > 0) {
-                        state.next = Next::Failed(error, room);
+                        state.next = Next::Failed(error, priority);
                     }
                 }
             }
@@ -145,22 +145,26 @@ impl PrepareThread {
     ///    one is used, because recovery reports an empty segment before another one as damage.
     ///    After a crash in between, recovery finds two unused segments. If the removal fails,
     ///    neither of them can be used, and the log stops.
-    fn replace(&self, shorter: Option<Tail>, needed: Needed) -> (Result<Option<Tail>>, Room) {
-        let (made, room) = self.allocate(needed);
-        let Some(shorter) = shorter else { return (made, room) };
+    fn replace(
+        &self,
+        shorter: Option<Tail>,
+        needed: Needed,
+    ) -> (Result<Option<Tail>>, SpacePriority) {
+        let (made, priority) = self.allocate(needed);
+        let Some(shorter) = shorter else { return (made, priority) };
         let Ok(Some(longer)) = made else {
-            self.shared.state.lock_undelivered().next = Next::Ready(shorter);
-            return (made, room);
+            self.shared.state.lock_deferring_wakers().next = Next::Ready(shorter);
+            return (made, priority);
         };
         let removed = match self.pool.retire(shorter.segment) {
             Err(Error::Disk(error)) => {
-                let mut state = self.shared.state.lock_undelivered();
+                let mut state = self.shared.state.lock_deferring_wakers();
                 self.shared.latch(&mut state, error);
                 state.check_latch()
             }
             removed => removed,
         };
-        (removed.map(|()| Some(longer)), room)
+        (removed.map(|()| Some(longer)), priority)
     }
 
     /// Creates the reserve's missing files, as far as the disk has space. The thread calls this
@@ -174,7 +178,7 @@ impl PrepareThread {
         match filled {
             // After a failed directory sync it is unknown which names are durable.
             Err(Error::Disk(error)) if error.op == Op::SyncDir => {
-                let mut state = self.shared.state.lock_undelivered();
+                let mut state = self.shared.state.lock_deferring_wakers();
                 self.shared.latch(&mut state, error);
                 false
             }
@@ -184,7 +188,7 @@ impl PrepareThread {
 
     /// Fills the reserve after it was incomplete: removing a segment may have freed the space for
     /// it. Returns `true` if it is complete now.
-    fn completes_reserve(&self) -> bool {
+    fn refill_reserve(&self) -> bool {
         !self.pool.has_whole_reserve() && self.fill_reserve() && self.pool.has_whole_reserve()
     }
 
@@ -204,7 +208,7 @@ impl PrepareThread {
     /// needed, because this thread creates it only after this file. Returns `false` if the log is
     /// closing or has stopped.
     fn may_fill_reserve(&self) -> bool {
-        let mut state = self.shared.state.lock_undelivered();
+        let mut state = self.shared.state.lock_deferring_wakers();
         let is_due = state.filling.offset() >= begin_at(state.filling.tail.segment.bytes);
         let is_missing = matches!(state.next, Next::Missing);
         let is_urgent = is_missing && (is_due || is_needed(&state)) || is_longer_needed(&state);
@@ -217,7 +221,7 @@ impl PrepareThread {
     /// Waits until the next segment must be created. Returns `None` if the log is closing or has
     /// stopped.
     fn wait_until_due(&self, failed_at: Option<(u32, u32)>) -> Option<Due> {
-        let mut state = self.shared.state.lock_undelivered();
+        let mut state = self.shared.state.lock_deferring_wakers();
         loop {
             let segment = &state.filling.tail.segment;
             let (number, bytes) = (segment.number, segment.bytes);
@@ -248,11 +252,11 @@ impl PrepareThread {
     }
 
     /// Creates the next segment, at least as long as needed. Returns the segment, or `None` if the
-    /// log was closed meanwhile, and the [`Room`] for which the creation was tried.
-    fn allocate(&self, needed: Needed) -> (Result<Option<Tail>>, Room) {
+    /// log was closed meanwhile, and the [`SpacePriority`] for which the creation was tried.
+    fn allocate(&self, needed: Needed) -> (Result<Option<Tail>>, SpacePriority) {
         // An error for a reason other than space affects every record.
-        let mut room = Room::Compaction;
-        let state = self.shared.state.lock_undelivered();
+        let mut priority = SpacePriority::Compaction;
+        let state = self.shared.state.lock_deferring_wakers();
         let are_large = state.batch_sizes.are_large();
         self.pool.set_previous(state.filling.tail.segment.number);
         drop(state);
@@ -264,20 +268,20 @@ impl PrepareThread {
         let mut pace = |done| self.may_fill(done);
         let made = match self.pool.allocate(needed.bytes(), preparation, Lsn(0), &mut pace) {
             Err(full @ Error::Full { .. }) => {
-                let (needed_room, bytes) = needed.in_reserve();
-                room = match needed.bytes() {
-                    0 => self.shared.state.lock_undelivered().room_requested(),
-                    _ => needed_room,
+                let (needed_priority, bytes) = needed.reserve_demand();
+                priority = match needed.bytes() {
+                    0 => self.shared.state.lock_deferring_wakers().requested_priority(),
+                    _ => needed_priority,
                 };
-                let drawn = self.pool.allocate_from_reserve(room, bytes, Lsn(0));
+                let drawn = self.pool.allocate_from_reserve(priority, bytes, Lsn(0));
                 drawn.and_then(|drawn| drawn.ok_or(full).map(Some))
             }
             made => made,
         };
         if needed.bytes() == 0 || made.is_ok() {
-            self.shared.state.lock_undelivered().requested_next = None;
+            self.shared.state.lock_deferring_wakers().requested_next = None;
         }
-        (made.and_then(|made| made.map(|segment| self.tail(segment, method)).transpose()), room)
+        (made.and_then(|made| made.map(|segment| self.tail(segment, method)).transpose()), priority)
     }
 
     /// Opens a new segment for writing. If this fails, removes the segment. Otherwise the log would
@@ -298,7 +302,7 @@ impl PrepareThread {
     /// closing or has stopped.
     fn may_fill(&self, done: u64) -> bool {
         let next_bytes = self.pool.creating_bytes();
-        let mut state = self.shared.state.lock_undelivered();
+        let mut state = self.shared.state.lock_deferring_wakers();
         loop {
             let bytes = state.filling.tail.segment.bytes;
             if done < fill_due(state.filling.offset(), bytes, next_bytes) || is_needed(&state) {
@@ -318,8 +322,8 @@ fn is_needed(state: &State) -> bool {
     state.waiting_for_next > 0 || state.requested_next.is_some() || state.needed.bytes() > 0
 }
 
-/// `true` if the next segment is too short, or missing, for a record that waits for it. After a
-/// seal the next segment becomes the current one, so that it cannot be replaced.
+/// `true` if the next segment is missing, or too short for a record that waits for it. After a seal
+/// the next segment becomes the current one, so that it cannot be replaced.
 fn is_longer_needed(state: &State) -> bool {
     let needed = state.needed.bytes();
     needed > 0

@@ -14,47 +14,48 @@ use crate::append::policy::gather::Gather;
 use crate::append::wakers::Wakers;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
-use crate::segments::reserve::Room;
+use crate::segments::reserve::SpacePriority;
 
-/// Whether the next segment is ready.
+/// The next segment's state.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// The next segment does not exist yet.
     Missing,
     /// The next segment is ready for its first record.
     Ready(Tail),
-    /// The next segment could not be created in this [`Room`], the part of the disk space that a
-    /// record may use. The next append that needs the segment returns the error.
-    Failed(Error, Room),
+    /// The next segment could not be created with this priority. The next append that needs the
+    /// segment returns the error.
+    Failed(Error, SpacePriority),
 }
 
-/// The segment lengths that waiting records need because the next segment is too short for them, or
-/// would be.
+/// For each priority, the longest segment that waiting records need because the next segment is, or
+/// would be, too short for them.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needed([u32; 3]);
 
 impl Needed {
-    /// Adds a record with this [`Room`] that needs a segment of `bytes` bytes.
-    pub(crate) fn add(&mut self, room: Room, bytes: u32) {
-        let longest = &mut self.0[room as usize];
+    /// Adds a record with this [`SpacePriority`] that needs a segment of `bytes` bytes.
+    pub(crate) fn add(&mut self, priority: SpacePriority, bytes: u32) {
+        let longest = &mut self.0[priority as usize];
         *longest = bytes.max(*longest);
     }
 
-    /// Returns the length that all waiting records need, 0 if none waits.
+    /// Returns the segment length that all waiting records need; 0 if none waits.
     pub(crate) fn bytes(self) -> u32 {
         self.0.into_iter().max().unwrap_or(0)
     }
 
-    /// Returns the greatest [`Room`] of a waiting record, and the length that the records with more
-    /// than the least room need. Only these may use a reserved segment.
-    pub(crate) fn in_reserve(self) -> (Room, u32) {
+    /// Returns the greatest priority of a waiting record, and the segment length that
+    /// [`SpacePriority::Reserve`] and [`SpacePriority::Compaction`] records need. Only these may
+    /// use a reserved segment.
+    pub(crate) fn reserve_demand(self) -> (SpacePriority, u32) {
         let [_, reserve, compaction] = self.0;
-        let room = match (reserve, compaction) {
-            (0, 0) => Room::Ordinary,
-            (_, 0) => Room::Reserve,
-            _ => Room::Compaction,
+        let priority = match (reserve, compaction) {
+            (0, 0) => SpacePriority::Ordinary,
+            (_, 0) => SpacePriority::Reserve,
+            _ => SpacePriority::Compaction,
         };
-        (room, reserve.max(compaction))
+        (priority, reserve.max(compaction))
     }
 }
 
@@ -63,7 +64,7 @@ impl Needed {
 pub(crate) struct Refused {
     pub(crate) error: Error,
     pub(crate) bytes: u32,
-    pub(crate) room: Room,
+    pub(crate) priority: SpacePriority,
 }
 
 /// The longest pause between consecutive failed attempts to create a segment.
@@ -90,8 +91,8 @@ pub(crate) struct State {
     /// The filling batch's number.
     pub(crate) generation: u64,
     /// The batch before the filling one, from the time it was replaced until its write begins. Any
-    /// thread that commits may write it.
-    pub(super) taken: Option<Batch>,
+    /// committing thread may write it.
+    pub(super) unwritten: Option<Batch>,
     /// The number of synced batches, which is also the number of the first unsynced batch.
     pub(super) committed: u64,
     /// All records before this LSN are synced.
@@ -113,17 +114,18 @@ pub(crate) struct State {
     /// record that proves this sync to recovery.
     pub(super) unproven_since: Option<Instant>,
     pub(crate) next: Next,
-    /// How many threads wait for the next segment: in total, and by their record's [`Room`].
+    /// The number of threads that wait for the next segment: in total, and by their records'
+    /// priority.
     pub(crate) waiting_for_next: usize,
-    pub(crate) waiting_by_room: [usize; 3],
-    /// The greatest [`Room`] among the records that need the next segment and for which no thread
-    /// waits.
-    pub(crate) requested_next: Option<Room>,
+    pub(crate) waiting_by_priority: [usize; 3],
+    /// The greatest [`SpacePriority`] among the records that need the next segment and for which no
+    /// thread waits.
+    pub(crate) requested_next: Option<SpacePriority>,
     /// The segment lengths that records wait for. Waiting records are added again after a segment
     /// was created, if the next segment is still too short for them.
     pub(crate) needed: Needed,
-    /// The error of the last attempt to create a segment of such a length. The next append that
-    /// needs this length returns it.
+    /// The last failed attempt to create a segment for a long record. The next append that needs
+    /// its length returns the error.
     pub(crate) refused: Option<Refused>,
     failures: Option<Failures>,
     /// The offset in the current segment at which an append must notify the preparing thread, which
@@ -149,7 +151,7 @@ impl State {
             synced: filling.end(),
             filling,
             generation: 0,
-            taken: None,
+            unwritten: None,
             committed: 0,
             buffers,
             is_committing: false,
@@ -161,7 +163,7 @@ impl State {
             unproven_since: None,
             next: next.map_or(Next::Missing, Next::Ready),
             waiting_for_next: 0,
-            waiting_by_room: [0; 3],
+            waiting_by_priority: [0; 3],
             requested_next: None,
             needed: Needed::default(),
             refused: None,
@@ -181,7 +183,7 @@ impl State {
         }
     }
 
-    /// Records that creating a segment failed for a reason other than space.
+    /// Notes a failed attempt to create a segment, for a reason other than lack of space.
     pub(super) fn creation_failed(&mut self, error: haul_disk::Error) {
         let count = self.failures.as_ref().map_or(1, |failures| failures.count.saturating_add(1));
         let pause = match count {
@@ -196,8 +198,7 @@ impl State {
         self.failures = None;
     }
 
-    /// Returns the reason why no segment could be created at the last attempt; `None` if it
-    /// succeeded.
+    /// Returns the reason why the last attempt to create a segment failed; `None` if it succeeded.
     pub(crate) fn creation_failure(&self) -> Option<Arc<haul_disk::Error>> {
         self.failures.as_ref().map(|failures| Arc::clone(&failures.last))
     }
@@ -222,22 +223,24 @@ impl State {
         }
     }
 
-    /// Requests the next segment for a record with this [`Room`] for which no thread waits.
-    pub(crate) fn request_next(&mut self, room: Room) {
-        self.requested_next = self.requested_next.max(Some(room));
+    /// Requests the next segment for a record with this [`SpacePriority`] for which no thread
+    /// waits.
+    pub(crate) fn request_next(&mut self, priority: SpacePriority) {
+        self.requested_next = self.requested_next.max(Some(priority));
     }
 
-    /// Returns the greatest [`Room`] of the records that wait for the next segment.
-    pub(crate) fn room_requested(&self) -> Room {
-        let waits = |room: &Room| self.waiting_by_room[*room as usize] > 0;
-        let waiting = [Room::Compaction, Room::Reserve].into_iter().find(waits);
-        waiting.max(self.requested_next).unwrap_or(Room::Ordinary)
+    /// Returns the greatest [`SpacePriority`] of the records that wait for the next segment.
+    pub(crate) fn requested_priority(&self) -> SpacePriority {
+        let waits = |priority: &SpacePriority| self.waiting_by_priority[*priority as usize] > 0;
+        let waiting = [SpacePriority::Compaction, SpacePriority::Reserve].into_iter().find(waits);
+        waiting.max(self.requested_next).unwrap_or(SpacePriority::Ordinary)
     }
 
     /// Takes the error of a failed segment creation if it also applies to a record with this
-    /// [`Room`] that needs a segment of `bytes` bytes.
-    pub(crate) fn take_refusal(&mut self, room: Room, bytes: u32) -> Option<Error> {
-        let applies = |refused: &mut Refused| refused.bytes <= bytes && refused.room >= room;
+    /// [`SpacePriority`] that needs a segment of `bytes` bytes.
+    pub(crate) fn take_refusal(&mut self, priority: SpacePriority, bytes: u32) -> Option<Error> {
+        let applies =
+            |refused: &mut Refused| refused.bytes <= bytes && refused.priority >= priority;
         self.refused.take_if(applies).map(|refused| refused.error)
     }
 
@@ -271,7 +274,7 @@ impl State {
 
     /// `true` if there is a batch to write and no thread writes one.
     pub(super) fn can_commit(&self) -> bool {
-        !self.is_committing && (self.taken.is_some() || self.filling.has_new())
+        !self.is_committing && (self.unwritten.is_some() || self.filling.has_new())
     }
 }
 
@@ -282,13 +285,19 @@ mod tests {
     #[test]
     fn longest_needed_segment_is_kept_for_each_room() {
         let mut needed = Needed::default();
-        assert_eq!((needed.bytes(), needed.in_reserve()), (0, (Room::Ordinary, 0)));
-        needed.add(Room::Ordinary, 9 << 20);
-        needed.add(Room::Ordinary, 7 << 20);
-        assert_eq!((needed.bytes(), needed.in_reserve()), (9 << 20, (Room::Ordinary, 0)));
-        needed.add(Room::Reserve, 4 << 20);
-        assert_eq!(needed.in_reserve(), (Room::Reserve, 4 << 20));
-        needed.add(Room::Compaction, 2 << 20);
-        assert_eq!((needed.bytes(), needed.in_reserve()), (9 << 20, (Room::Compaction, 4 << 20)));
+        assert_eq!((needed.bytes(), needed.reserve_demand()), (0, (SpacePriority::Ordinary, 0)));
+        needed.add(SpacePriority::Ordinary, 9 << 20);
+        needed.add(SpacePriority::Ordinary, 7 << 20);
+        assert_eq!(
+            (needed.bytes(), needed.reserve_demand()),
+            (9 << 20, (SpacePriority::Ordinary, 0))
+        );
+        needed.add(SpacePriority::Reserve, 4 << 20);
+        assert_eq!(needed.reserve_demand(), (SpacePriority::Reserve, 4 << 20));
+        needed.add(SpacePriority::Compaction, 2 << 20);
+        assert_eq!(
+            (needed.bytes(), needed.reserve_demand()),
+            (9 << 20, (SpacePriority::Compaction, 4 << 20))
+        );
     }
 }

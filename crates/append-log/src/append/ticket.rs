@@ -16,8 +16,8 @@ use crate::lsn::Position;
 /// function in this crate. If a waker panics, the other wakers are still called.
 ///
 /// If the ticket is dropped, the commit thread writes the record soon. While the ticket is neither
-/// dropped nor waited for, the record may stay in memory until [`Ticket::begin`] is called or the
-/// log commits a later record.
+/// dropped nor waited for, the record may stay in memory until [`Ticket::request_commit`] is called
+/// or the log commits a later record.
 #[derive(Debug)]
 #[must_use = "the record is durable only when wait() has returned"]
 pub struct Ticket {
@@ -40,7 +40,7 @@ impl Ticket {
     }
 
     /// Starts writing the record on the commit thread, without waiting for it.
-    pub fn begin(&self) {
+    pub fn request_commit(&self) {
         if self.shared.acknowledged.has(self.generation) {
             return;
         }
@@ -98,7 +98,7 @@ impl Future for Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.begin();
+            self.request_commit();
         }
     }
 }

@@ -9,7 +9,7 @@ mod segment_header;
 use crate::lsn::Position;
 
 pub(crate) use record_header::{Kind, RecordHeader};
-pub(crate) use segment_header::{NotAHeader, SegmentHeader};
+pub(crate) use segment_header::{HeaderError, SegmentHeader};
 
 /// The format version. A segment with another version is rejected.
 pub(crate) const VERSION: u32 = 1;
@@ -27,8 +27,8 @@ pub(crate) const PAYLOAD_BYTES_MAX: u32 = 256 << 20;
 /// The record header's length in bytes.
 pub const RECORD_HEADER_BYTES: usize = 32;
 
-/// A seal's length in bytes. A seal is the record without a payload that ends a segment.
-/// [`crate::Log::synced`] of a log that was opened is before the seal of its last segment.
+/// A seal's length in bytes. A seal is the record without a payload that ends a segment. When a log
+/// is opened, [`crate::Log::synced`] is before its last segment's seal.
 pub const SEAL_BYTES: u32 = 32;
 const _: () = assert!(SEAL_BYTES as usize == record_bytes(0));
 
@@ -74,7 +74,7 @@ pub const fn payload_bytes_in_pages(pages: u32) -> u32 {
 /// Returns the length in bytes that the record at `at` takes in its segment. The next record
 /// follows it directly, unless the log writes its own record between them.
 #[must_use]
-pub fn footprint(at: Position) -> u32 {
+pub fn stored_bytes(at: Position) -> u32 {
     u32::try_from(record_bytes(at.payload_bytes as usize)).unwrap_or(u32::MAX)
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct RecordHeader {
     /// The record's LSN. A record found at another position is invalid.
     pub(crate) lsn: Lsn,
     /// The LSN before which all records were durable when this record was written. Invalid bytes
-    /// before that LSN are therefore damage, not a torn tail, what an interrupted write left.
+    /// before that LSN are therefore damage, not the torn tail that an interrupted write leaves.
     pub(crate) synced: Lsn,
     pub(crate) payload_checksum: u32,
 }

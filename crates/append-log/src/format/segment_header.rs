@@ -15,7 +15,7 @@ const HEADER_COPY_BYTES: usize = 48;
 
 const FLAG_RESERVE: u32 = 1;
 const FLAG_RECYCLED: u32 = 2;
-/// The lowest flag bit of the distance to the previous segment.
+/// The position of the distance to the previous segment in the flags.
 const DISTANCE_SHIFT: u32 = 8;
 const DISTANCE_MAX: u32 = u32::MAX >> DISTANCE_SHIFT;
 
@@ -34,7 +34,7 @@ pub(crate) struct SegmentHeader {
     /// follow the records.
     pub(crate) is_recycled: bool,
     /// The LSN at which the log before this segment ends, even if records lie after that LSN. 0 if
-    /// only the previous segment's seal, its last record, marks that end.
+    /// the previous segment's seal, its last record, marks that end.
     pub(crate) follows: Lsn,
     /// The number of the segment before this one, which exists as long as any older segment does;
     /// `None` if it is unknown, or if the caller may remove segments in any order.
@@ -43,7 +43,7 @@ pub(crate) struct SegmentHeader {
 
 /// The reason why bytes are not a valid header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotAHeader {
+pub(crate) enum HeaderError {
     /// The bytes do not begin with the magic number.
     NoMagic,
     /// The header has this unsupported format version.
@@ -83,31 +83,31 @@ impl SegmentHeader {
 
     /// Decodes the header's first valid copy in a page. If no copy is valid, but one has a valid
     /// checksum and an unsupported version, returns the version.
-    pub(crate) fn decode(page: &[u8]) -> Result<Self, NotAHeader> {
+    pub(crate) fn decode(page: &[u8]) -> Result<Self, HeaderError> {
         let copy = |at: usize| {
-            let bytes = page.get(at..at + HEADER_COPY_BYTES).ok_or(NotAHeader::NoMagic)?;
+            let bytes = page.get(at..at + HEADER_COPY_BYTES).ok_or(HeaderError::NoMagic)?;
             Self::decode_copy(bytes)
         };
         match (copy(0), copy(HEADER_COPY_AT)) {
             (Ok(header), _) | (_, Ok(header)) => Ok(header),
-            (_, Err(version @ NotAHeader::Version(_))) => Err(version),
+            (_, Err(version @ HeaderError::Version(_))) => Err(version),
             (Err(reason), _) => Err(reason),
         }
     }
 
-    fn decode_copy(copy: &[u8]) -> Result<Self, NotAHeader> {
+    fn decode_copy(copy: &[u8]) -> Result<Self, HeaderError> {
         if copy[..8] != MAGIC {
-            return Err(NotAHeader::NoMagic);
+            return Err(HeaderError::NoMagic);
         }
         let version = u32_at(copy, 8);
         let mut summed = [0; HEADER_COPY_BYTES];
         summed.copy_from_slice(copy);
         summed[12..16].fill(0);
         if haul_crc::crc32c(&summed) != u32_at(copy, 12) {
-            return Err(NotAHeader::Checksum);
+            return Err(HeaderError::Checksum);
         }
         if version != VERSION {
-            return Err(NotAHeader::Version(version));
+            return Err(HeaderError::Version(version));
         }
         let flags = u32_at(copy, 20);
         let distance = Some(flags >> DISTANCE_SHIFT).filter(|distance| *distance > 0);
@@ -146,9 +146,9 @@ mod tests {
         page[30] ^= 1;
         assert_eq!(SegmentHeader::decode(&page), Ok(header));
         page[HEADER_COPY_AT + 30] ^= 1;
-        assert_eq!(SegmentHeader::decode(&page), Err(NotAHeader::Checksum));
-        assert_eq!(SegmentHeader::decode(&[0; 4096]), Err(NotAHeader::NoMagic));
-        assert_eq!(SegmentHeader::decode(b"HAUL"), Err(NotAHeader::NoMagic));
+        assert_eq!(SegmentHeader::decode(&page), Err(HeaderError::Checksum));
+        assert_eq!(SegmentHeader::decode(&[0; 4096]), Err(HeaderError::NoMagic));
+        assert_eq!(SegmentHeader::decode(b"HAUL"), Err(HeaderError::NoMagic));
     }
 
     #[test]
@@ -176,10 +176,10 @@ mod tests {
             let checksum = haul_crc::crc32c(&copy);
             copy[12..16].copy_from_slice(&checksum.to_le_bytes());
             page[..HEADER_COPY_BYTES].copy_from_slice(&copy);
-            assert_eq!(SegmentHeader::decode(&page), Err(NotAHeader::Version(version)));
+            assert_eq!(SegmentHeader::decode(&page), Err(HeaderError::Version(version)));
         }
         page[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        assert_eq!(SegmentHeader::decode(&page), Err(NotAHeader::Checksum), "changed bytes");
+        assert_eq!(SegmentHeader::decode(&page), Err(HeaderError::Checksum), "changed bytes");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::Log;
 use crate::append::ticket::Ticket;
 use crate::error::Result;
-use crate::segments::reserve::Room;
+use crate::segments::reserve::SpacePriority;
 
 impl Log {
     /// Appends a record whose payload is the parts in `payload`, concatenated. Blocks while the
@@ -26,8 +26,8 @@ impl Log {
     ///
     /// # Durability
     /// None until [`Ticket::wait`] has returned.
-    pub fn append(&self, payload: &[&[u8]], room: Room) -> Result<Ticket> {
-        self.appender.append(payload, room)
+    pub fn append(&self, payload: &[&[u8]], priority: SpacePriority) -> Result<Ticket> {
+        self.appender.append(payload, priority)
     }
 
     /// Appends a record like [`Log::append`] if this neither blocks nor finds the disk full.
@@ -39,8 +39,8 @@ impl Log {
     ///
     /// # Durability
     /// None until [`Ticket::wait`] has returned.
-    pub fn try_append(&self, payload: &[&[u8]], room: Room) -> Result<Option<Ticket>> {
-        self.appender.try_append(payload, room)
+    pub fn try_append(&self, payload: &[&[u8]], priority: SpacePriority) -> Result<Option<Ticket>> {
+        self.appender.try_append(payload, priority)
     }
 
     /// Ends the current segment, so that it can be removed once its records are no longer needed.

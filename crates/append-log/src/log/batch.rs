@@ -21,10 +21,10 @@ const IN_FLIGHT_BYTES_MAX: u64 = 16 << 20;
 /// with its request's tag.
 ///
 /// Up to 64 requests are in flight at a time, each of at most 256 KiB unless a single record is
-/// longer. Beside the requests, the reader thus takes at most 16 MiB of memory and one longer
-/// record. The iterator uses an io_uring where the kernel has one, and is bound to the thread that
-/// created it. Segments that it is reading cannot be recycled, so on a nearly full disk it should
-/// not be left unfinished for long.
+/// longer. The reader thus takes at most 16 MiB of memory and one longer record, in addition to the
+/// list of requests. The iterator uses an io_uring if the kernel supports it, and is bound to the
+/// thread that created it. Segments that it is reading cannot be recycled, so on a nearly full disk
+/// do not leave it unfinished for long.
 #[derive(Debug)]
 pub struct BatchReader<'a> {
     log: &'a Log,
@@ -48,20 +48,20 @@ pub struct BatchReader<'a> {
 struct CompletedRun {
     /// `None` if the segment was removed.
     segment: Option<Arc<Segment>>,
-    /// The bytes at segment offset `offset`, and how many of them could be read.
+    /// The bytes at segment offset `offset`, and the number of them that could be read.
     bytes: Option<(AlignedBuf, usize)>,
     offset: u32,
     requests: Range<usize>,
 }
 
 impl Log {
-    /// Reads many records, each from its LSN, and returns them in the order in which the disk
-    /// returns them. Records that lie close together are read with one request; several requests
-    /// are in flight at once, in disk order.
+    /// Reads many records, each by its LSN, and returns them in the order in which the disk returns
+    /// them. Records that lie close together are read with one request; several requests are in
+    /// flight at once, in disk order.
     ///
     /// A record with at most [`RecordRequest::payload_bytes`] bytes of payload is verified as by
     /// [`Log::read`], and each record fails like that function. If a request for several records
-    /// fails, each record is read again alone, so that an error is the record's own.
+    /// fails, each record is read again alone, so that an error concerns only its record.
     #[must_use]
     pub fn read_batch(&self, mut requests: Vec<RecordRequest>) -> BatchReader<'_> {
         let runs = plan(&mut requests);
@@ -82,7 +82,7 @@ impl Log {
 }
 
 impl BatchReader<'_> {
-    /// Returns how many requests were made to the disk, and their bytes.
+    /// Returns the number of requests made to the disk, and their total length in bytes.
     #[must_use]
     pub fn disk_reads(&self) -> (u64, u64) {
         (self.disk_reads, self.disk_read_bytes)
@@ -110,7 +110,7 @@ impl BatchReader<'_> {
             self.in_flight_bytes += u64::from(run.bytes);
             self.count(bytes);
             let offset = self.runs[number].offset;
-            self.queue.push(RangeRead { segment, offset, bytes, number });
+            self.queue.push(RangeRead { segment, offset, bytes, tag: number });
         }
     }
 
@@ -124,8 +124,8 @@ impl BatchReader<'_> {
             let segment = self.log.segment(segment).ok();
             return Some(CompletedRun { segment, bytes: None, offset, requests: requests.clone() });
         };
-        self.in_flight.retain(|number| *number != done.number);
-        let run = &self.runs[done.number];
+        self.in_flight.retain(|number| *number != done.tag);
+        let run = &self.runs[done.tag];
         self.in_flight_bytes -= u64::from(run.bytes);
         Some(CompletedRun {
             segment: Some(done.segment),

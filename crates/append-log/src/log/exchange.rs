@@ -1,4 +1,4 @@
-//! Exchanges a sealed segment's file.
+//! Replaces a sealed segment's file.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::segments::{RANDOM, Segment};
 
 impl Log {
     /// Lets `exchange` replace a sealed segment's file by another file with the same bytes, such as
-    /// one that is on another machine. The log then reads from that file, except for reads that
-    /// began before. No segment is removed meanwhile.
+    /// one on another machine. The log then reads from that file, except for reads that began
+    /// before. No segment is removed meanwhile.
     ///
     /// # Errors
     /// Returns `exchange`'s error, and [`Error::Invalid`] if `number` is the segment being written
@@ -19,7 +19,7 @@ impl Log {
     ///
     /// # Durability
     /// The exchange is as durable as `exchange` makes it.
-    pub fn exchange_file(
+    pub fn replace_file(
         &self,
         number: u32,
         exchange: &mut dyn FnMut() -> haul_disk::Result<()>,

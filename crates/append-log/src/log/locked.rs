@@ -13,8 +13,8 @@ use crate::segments::Segment;
 /// (`MAX_PAGECACHE_ORDER`). Each begins at a multiple of its length.
 const FOLIO_PAGES_MAX: u64 = 2048;
 
-/// A record's bytes in the page cache. They are neither dropped nor overwritten while this value
-/// exists, or while the kernel sends them.
+/// A record's bytes in the page cache. While this value exists, or the kernel sends the bytes, they
+/// are neither dropped nor overwritten.
 #[derive(Debug)]
 pub struct LockedBytes {
     segment: Arc<Segment>,
@@ -72,7 +72,7 @@ impl LockedBytes {
         self.segment.pages.is_retired()
     }
 
-    /// Copies the bytes from `at` on into `buffer`.
+    /// Copies the locked bytes at offset `at` into `buffer`.
     ///
     /// # Errors
     /// [`Error::Invalid`] if fewer bytes are locked.
@@ -85,7 +85,7 @@ impl LockedBytes {
 }
 
 /// `true` if the log writes to no page cache unit that begins before `end`. A direct write removes
-/// the units that it touches, even if they are locked.
+/// the page cache units that it overlaps, even if they are locked.
 fn is_settled(segment: &Segment, end: u64, synced: Lsn) -> bool {
     let unit = FOLIO_PAGES_MAX * rustix::param::page_size() as u64;
     segment.number < synced.segment()

@@ -27,22 +27,22 @@ impl Log {
         Ok(PinnedRecord { segment: self.segment_of(at.lsn)?, at })
     }
 
-    /// Locks `bytes` bytes of a record's payload, from `from` on, in the page cache (`mlock`), if
-    /// they are there already: then they can be verified once, and be sent by `sendfile(2)` as
-    /// often as needed, without a copy.
+    /// Locks `bytes` bytes of a record's payload, beginning at offset `from`, in the page cache
+    /// (`mlock`), if they are already there. The caller can then verify them once, and send them
+    /// with `sendfile(2)` any number of times without a copy.
     ///
     /// Returns `None` if not all of them are in the page cache, if the file is not on this machine,
     /// or if the log still writes so close to them that its direct writes could remove their pages
     /// from the page cache.
     ///
     /// The segment's file will not be recycled, because sockets may hold its pages for a long time:
-    /// when the segment is removed, its file is removed. Drop the bytes soon after that, so that
-    /// their space is freed: [`LockedBytes::is_removed`], [`Log::shared_removals`].
+    /// when the segment is removed, its file is removed. Then drop the bytes soon, so that their
+    /// space is freed: [`LockedBytes::is_removed`] and [`Log::locked_removals`] report the removal.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if the payload ends before these bytes, and [`Error::Disk`] if a
     /// system call fails, such as at the limit `RLIMIT_MEMLOCK`.
-    pub fn lock(
+    pub fn lock_payload(
         &self,
         record: &PinnedRecord,
         from: u32,
@@ -52,23 +52,24 @@ impl Log {
         LockedBytes::lock(&record.segment, offset, bytes, self.synced())
     }
 
-    /// Returns how many segments were removed after [`Log::lock`] had locked some of their bytes.
+    /// Returns the number of segments that were removed while [`Log::lock_payload`] had locked some
+    /// of their bytes.
     #[must_use]
-    pub fn shared_removals(&self) -> u64 {
-        self.pool.shared_removals()
+    pub fn locked_removals(&self) -> u64 {
+        self.pool.locked_removals()
     }
 }
 
 impl PinnedRecord {
-    /// Returns the record's position.
+    /// Returns the record's position and length.
     #[must_use]
     pub fn position(&self) -> Position {
         self.at
     }
 
-    /// Reads the payload bytes from `offset` on into `buffer`, with one request. The record's
-    /// checksum is not verified, because it covers the whole payload. Use this only if the payload
-    /// contains other checksums.
+    /// Fills `buffer` with the payload bytes at `offset`, with one request. The record's checksum
+    /// is not verified, because it covers the whole payload. Use this only if the payload contains
+    /// other checksums.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if the payload ends before the end of `buffer`, or if the record

@@ -36,8 +36,8 @@ impl Log {
     }
 
     /// Reads a record like [`Log::read_hinted`], into `buffer`, which the record then owns. The
-    /// buffer's present length and content do not matter, but a buffer that is long enough is
-    /// neither allocated nor zeroed again.
+    /// buffer's length and content do not matter; a buffer that is long enough is neither
+    /// reallocated nor zeroed.
     ///
     /// # Errors
     /// Fails like [`Log::read`].
@@ -51,7 +51,7 @@ impl Log {
     }
 
     /// Reads a record like [`Log::read_hinted_into`] if all of it is in the page cache, and never
-    /// waits for the device. Returns `None` if it is not, if that cannot be known, or if the
+    /// waits for the device. Returns `None` if it is not, if the system cannot tell, or if the
     /// payload has more than `payload_bytes_max` bytes.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Log {
     }
 
     /// Reads the front of a record like [`Log::read_front_hinted`] if it is in the page cache, and
-    /// never waits for the device. Returns `None` if it is not, or if that cannot be known.
+    /// never waits for the device. Returns `None` if it is not, or if the system cannot tell.
     ///
     /// # Errors
     /// Fails like [`Log::read_front_hinted`].
@@ -130,7 +130,7 @@ impl Log {
     ///
     /// # Errors
     /// Fails like [`Log::scan`].
-    pub fn check(&self, number: u32, replay: &mut dyn Replay) -> Result<Vec<Damage>> {
+    pub fn scan_direct(&self, number: u32, replay: &mut dyn Replay) -> Result<Vec<Damage>> {
         self.scan_segment(number, true, replay)
     }
 

@@ -1,4 +1,4 @@
-//! Reads a segment's verified bytes, so that they can be copied to another place.
+//! Reads a segment's verified bytes, so that they can be copied elsewhere.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use crate::replay::SegmentInfo;
 use crate::segments::Segment;
 use crate::segments::header::read_header;
 
-/// The maximum number of bytes per read request: few enough that they are still in the processor
+/// The maximum number of bytes per read request: few enough that they are still in the processor's
 /// cache when they are verified and copied.
 const READ_BYTES: usize = 256 << 10;
 
@@ -27,10 +27,10 @@ pub struct SegmentBytes {
 }
 
 impl Log {
-    /// Appends a segment's durable bytes from the offset `from`, 0 or the end of the bytes that an
-    /// earlier call read, to `target`, and passes the records in them to `each`. Bytes that begin
-    /// at 0 include the segment's header page. Reads no bytes if none are durable yet, and about
-    /// `bytes_max` bytes at most, but at least one record if there is one.
+    /// Appends a segment's durable bytes, beginning at offset `from`, to `target`, and passes the
+    /// records in them to `each`. `from` is 0 or the end of the bytes that an earlier call read.
+    /// Bytes that begin at 0 include the segment's header page. Reads no bytes if none are durable
+    /// yet, and about `bytes_max` bytes at most, but at least one record if there is one.
     ///
     /// All records are verified. The bytes never change: a later call reads the same bytes for the
     /// same range, until the segment is removed. These bytes, concatenated, are a copy of the

@@ -3,15 +3,16 @@
 use super::Log;
 use crate::append::state::Next;
 use crate::error::Result;
-use crate::segments::reserve::Room;
+use crate::segments::reserve::SpacePriority;
 
 /// A log's free space.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Space {
-    /// The free bytes in the segment being written; 0 if [`crate::Room::Ordinary`] records may not
-    /// use them.
+    /// The free bytes in the segment being written; 0 if [`crate::SpacePriority::Ordinary`] records
+    /// may not use them.
     pub tail_bytes: u64,
-    /// The free bytes in the segment being written for [`crate::Room::Compaction`] records.
+    /// The free bytes in the segment being written for [`crate::SpacePriority::Compaction`]
+    /// records.
     pub compaction_tail_bytes: u64,
     /// The next segment's length in bytes, if it is ready or being created; otherwise 0.
     pub next_bytes: u64,
@@ -21,19 +22,18 @@ pub struct Space {
     /// The file system's free bytes that new segments for ordinary records may use; `None` if the
     /// disk reports no limit.
     pub creatable_bytes: Option<u64>,
-    /// How many full-length segments are currently reserved for deletions and compaction.
+    /// The number of full-length segments that are currently reserved for deletions and compaction.
     pub reserved_segments: usize,
-    /// How many segments should be reserved. It is greater than `reserved_segments` if reserved
-    /// segments are in use or the disk has no space for them.
+    /// The number of segments that should be reserved. It is greater than `reserved_segments` if
+    /// reserved segments are in use or the disk has no space for them.
     pub reserved_segments_wanted: usize,
-    /// The length in bytes that each reserved segment should have, which is the longest segment's
-    /// length. If segments are reserved, each new segment for ordinary records has at least this
-    /// length.
+    /// The length in bytes of each reserved segment, which is the longest segment's length. If
+    /// segments are reserved, each new segment for ordinary records has at least this length.
     pub reserved_segment_bytes: u64,
 }
 
 impl Log {
-    /// Returns how many spare files have full length, including those reserved for compaction.
+    /// Returns the number of spare files with full length, including those reserved for compaction.
     #[must_use]
     pub fn spare_segments(&self) -> usize {
         self.pool.spares()
@@ -47,7 +47,7 @@ impl Log {
         let pool = self.pool.space()?;
         let state = self.shared.state.lock();
         let tail = &state.filling.tail.segment;
-        let is_usable = self.pool.may_use(tail, Room::Ordinary);
+        let is_usable = self.pool.may_use(tail, SpacePriority::Ordinary);
         let tail_bytes = tail.records_end().saturating_sub(state.filling.offset());
         let next_bytes = match &state.next {
             Next::Ready(next) if !next.segment.is_reserve => next.segment.bytes,

@@ -1,4 +1,4 @@
-//! Removes records: whole segments, or all records from an LSN on.
+//! Removes records: whole segments, or all records at or after an LSN.
 
 use std::sync::Arc;
 
@@ -97,9 +97,9 @@ impl Log {
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if no record begins at `lsn`, or if bytes of its segment were
-    /// locked by [`Log::lock`], and [`Error::Full`] if the disk has no space for the next segment;
-    /// in these cases the log is unchanged. Returns [`Error::Latched`] if a write or sync failed.
-    /// Returns [`Error::Disk`] if a segment cannot be removed; the truncation is effective
+    /// locked by [`Log::lock_payload`], and [`Error::Full`] if the disk has no space for the next
+    /// segment; in these cases the log is unchanged. Returns [`Error::Latched`] if a write or sync
+    /// failed. Returns [`Error::Disk`] if a segment cannot be removed; the truncation is effective
     /// nevertheless.
     ///
     /// # Durability
@@ -111,7 +111,7 @@ impl Log {
             .check_boundary(lsn)
             .and_then(|()| self.close_pages(lsn))
             .and_then(|()| self.end_at(lsn));
-        let mut state = self.shared.state.lock_undelivered();
+        let mut state = self.shared.state.lock_deferring_wakers();
         state.is_paused = false;
         self.shared.room.notify_all();
         self.shared.more.notify_all();
@@ -120,7 +120,7 @@ impl Log {
         Self::remove_segments(&outcome?, |number| self.remove(number)).map(drop)
     }
 
-    /// Fails if sockets may still send pages of the segment that is about to get a seal.
+    /// Fails if sockets may still send pages of the segment that is about to be sealed.
     fn close_pages(&self, lsn: Lsn) -> Result<()> {
         match self.segment_of(lsn)?.pages.retire() {
             true => Ok(()),
@@ -133,7 +133,7 @@ impl Log {
     /// Appends wait for this thread until the truncation ends. A waker may append, so this thread
     /// must not call wakers; it leaves them to the commit thread.
     fn pause(&self) -> Result<()> {
-        let mut state = self.shared.state.lock_undelivered();
+        let mut state = self.shared.state.lock_deferring_wakers();
         while state.is_paused {
             state.check_latch()?;
             state.wait(&self.shared.room);
@@ -186,7 +186,7 @@ impl Log {
         segments.insert(tail.segment.number, Arc::clone(&tail.segment));
         drop(segments);
         ended.end_at(lsn.offset());
-        let mut state = self.shared.state.lock_undelivered();
+        let mut state = self.shared.state.lock_deferring_wakers();
         let number = tail.segment.number;
         let batch = |buffer| Batch::begin(tail, buffer);
         self.shared.continue_with(&mut state, batch);
@@ -200,7 +200,7 @@ impl Log {
     /// Stops the log permanently if `outcome` is a disk error, and then returns [`Error::Latched`].
     fn or_latch<T>(&self, outcome: Result<T>) -> Result<T> {
         if let Err(Error::Disk(error)) = outcome {
-            let mut state = self.shared.state.lock_undelivered();
+            let mut state = self.shared.state.lock_deferring_wakers();
             self.shared.latch(&mut state, error);
             return Err(state.check_latch().err().unwrap_or(Error::Invalid("the log is latched")));
         }
@@ -209,7 +209,7 @@ impl Log {
 
     /// Waits until the next segment is ready, and takes it.
     fn take_next(&self) -> Result<Tail> {
-        let mut state = self.shared.state.lock_undelivered();
+        let mut state = self.shared.state.lock_deferring_wakers();
         loop {
             state.check_latch()?;
             match std::mem::replace(&mut state.next, Next::Missing) {

@@ -177,10 +177,10 @@ impl ReadAhead {
     }
 
     /// Replaces `window` by the window that contains the page at `start`. If `start` lies in the
-    /// old window, replaces it by the next window, with the old bytes from `start` on prepended: a
-    /// record may begin in the old window and end in the next one. Returns `false` if these bytes
-    /// are not all in the old window or are longer than the headroom, or if the thread has read all
-    /// windows.
+    /// old window, replaces it by the next window, with the old bytes at and after `start`
+    /// prepended: a record may begin in the old window and end in the next one. Returns `false` if
+    /// these bytes are not all in the old window or are longer than the headroom, or if the thread
+    /// has read all windows.
     pub(crate) fn advance(&mut self, window: &mut Window, start: u64) -> Result<bool> {
         while self.next < self.end {
             if start < self.next {

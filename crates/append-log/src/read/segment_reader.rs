@@ -60,7 +60,7 @@ impl SegmentReader {
         }
     }
 
-    /// Creates a reader for sequential reading from the offset `from` on, with a readahead thread.
+    /// Creates a reader for sequential reading from offset `from`, with a readahead thread.
     pub(crate) fn sequential(
         segment: &Arc<Segment>,
         file: &Arc<dyn File>,
@@ -158,8 +158,8 @@ impl SegmentReader {
         Ok(header.filter(fits))
     }
 
-    /// Searches the pages from `offset` on, beginning with the rest of the first page, for a page
-    /// that is not all zeros. Returns its start and the offset after its last non-zero byte.
+    /// Searches for a page that is not all zeros, beginning with the rest of the page at `offset`.
+    /// Returns its start and the offset after its last non-zero byte.
     pub(crate) fn next_written_page(&mut self, offset: u32) -> Result<Option<(u32, u32)>> {
         let mut offset = offset;
         while offset < self.limit {

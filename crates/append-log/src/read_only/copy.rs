@@ -13,8 +13,8 @@ const PIECE_BYTES: usize = 1 << 20;
 
 impl ReadOnlyLog {
     /// Copies the segments to the root of `target`, which must contain no log. The copy has all
-    /// records up to [`Self::end`], with the same LSNs, and no byte after it: what another process
-    /// has written since, and a torn tail, read as zeros.
+    /// records up to [`Self::end`], with the same LSNs. After that, the copy has zeros, even if
+    /// another process has written more records or a crash has left a torn tail.
     ///
     /// The copy is not verified. Damaged bytes are copied unless the log was opened with
     /// [`crate::OnDamage::Refuse`], which finds them before.

@@ -3,7 +3,7 @@
 use crate::lsn::Lsn;
 use crate::replay::Damage;
 
-/// What opening a log read-only found.
+/// The result of opening a log read-only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOnlyReport {
     /// The number of data records delivered from segments that were read. Segments for which

@@ -60,8 +60,8 @@ pub(crate) fn open_durable(
 #[derive(Debug, Default)]
 struct Chunk {
     bytes: Vec<u8>,
-    /// The record positions, each with `true` if the record is valid. `bytes` has the payloads,
-    /// concatenated.
+    /// The record positions, each with `true` if the record is valid. `bytes` contains the
+    /// payloads, concatenated.
     records: Vec<(Position, bool)>,
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn deliver(
     })
 }
 
-/// Delivers one segment's chunks until it was read completely.
+/// Delivers one segment's chunks until the segment was read completely.
 fn take(
     context: &mut ReplayContext<'_>,
     segment: &Arc<Segment>,

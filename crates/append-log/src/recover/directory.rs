@@ -23,7 +23,7 @@ use crate::strategy::WriteStrategy;
 pub(super) struct Directory {
     pub(super) segments: Segments,
     pub(super) spares: Vec<u32>,
-    /// `true` if the directory contains the marker file of a failed write or sync.
+    /// `true` if the directory contains the marker of a failed write or sync.
     pub(super) is_latched: bool,
     pub(super) highest: u32,
 }

@@ -137,14 +137,14 @@ pub(crate) fn recover(
     })
 }
 
-/// Removes the marker file of a failed write or sync: the log continues in another segment.
+/// Removes the marker of a failed write or sync: the log continues in another segment.
 fn remove_mark(disk: &dyn Disk) -> Result<()> {
     disk.remove(names::LATCHED)?;
     Ok(disk.sync_dir("")?)
 }
 
-/// `true` if a segment's file has another name: a copy of the log, such as one made by `cp -l`,
-/// then shares the file, which is not written any more.
+/// `true` if a segment's file has another name (a hard link). A copy of the log, such as one made
+/// by `cp -l`, then shares the file, so it is no longer written.
 fn is_shared(segment: &Segment) -> Result<bool> {
     Ok(link_count(&*segment.file)? > 1)
 }

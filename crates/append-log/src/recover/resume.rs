@@ -11,13 +11,13 @@ use crate::lsn::Lsn;
 use crate::read::scan::Scan;
 use crate::segments::new_file::Preparation;
 use crate::segments::pool::Pool;
-use crate::segments::reserve::Room;
+use crate::segments::reserve::SpacePriority;
 use crate::segments::{Segment, Segments};
 
 /// The number of zeros written with one request.
 const ZEROS_BYTES: usize = 1 << 20;
 
-/// The sources for the segment in which the log continues: the unused segments, then the pool.
+/// The sources of the segment in which the log continues: the unused segments, then the pool.
 pub(super) struct Resume<'a> {
     pub(super) disk: &'a dyn Disk,
     pub(super) pool: &'a Pool,
@@ -65,9 +65,10 @@ impl Resume<'_> {
             }
             None => match self.pool.allocate(0, Preparation::Zeroed, follows, &mut |_| true) {
                 Ok(made) => made.expect("the pace never cancels"),
-                Err(full @ Error::Full { .. }) => {
-                    self.pool.allocate_from_reserve(Room::Compaction, 0, follows)?.ok_or(full)?
-                }
+                Err(full @ Error::Full { .. }) => self
+                    .pool
+                    .allocate_from_reserve(SpacePriority::Compaction, 0, follows)?
+                    .ok_or(full)?,
                 Err(error) => return Err(error),
             },
         };

@@ -1,5 +1,5 @@
-//! Determines which segments belong to the log, and where segments without a seal, the record that
-//! ends a segment, end. Performs no I/O.
+//! Determines the segments that belong to the log, and the ends of segments without a seal, the
+//! record that ends a segment. Performs no I/O.
 //!
 //! A segment's header may declare, in its field `follows`, the LSN at which the log before this
 //! segment ends. Records from that LSN up to the declaring segment are no longer part of the log:
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::lsn::Lsn;
 
-/// What the `follows` fields of all segments imply.
+/// The implications of all segments' `follows` fields.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     /// The segments that are no longer part of the log, by number.

@@ -3,7 +3,7 @@
 use haul_disk::{AlignedBuf, Durability, File, read_full, write_full};
 
 use crate::error::Result;
-use crate::format::{HEADER_BYTES, NotAHeader, RecordHeader, SegmentHeader};
+use crate::format::{HEADER_BYTES, HeaderError, RecordHeader, SegmentHeader};
 use crate::lsn::Lsn;
 
 /// A valid header, and the damage to the other header page, if any.
@@ -37,14 +37,14 @@ pub(crate) fn write_header(file: &dyn File, header: &SegmentHeader) -> haul_disk
 pub(crate) fn read_header(
     file: &dyn File,
     number: u32,
-) -> Result<std::result::Result<FoundHeader, NotAHeader>> {
+) -> Result<std::result::Result<FoundHeader, HeaderError>> {
     let front = SegmentHeader::decode(&page_at(file, 0)?);
     let is_own = |header: &SegmentHeader| header.segment == number;
     match front {
         Ok(front) if is_own(&front) => Ok(Ok(with_end_page(file, front)?)),
         // In an unsupported format version the header's copy may be elsewhere, so it is not
         // searched for.
-        Err(version @ NotAHeader::Version(_)) => Ok(Err(version)),
+        Err(version @ HeaderError::Version(_)) => Ok(Err(version)),
         other => {
             let end = file.bytes()?.saturating_sub(HEADER_BYTES.into());
             let header = end_page(file, end)?;
@@ -88,11 +88,11 @@ fn with_end_page(file: &dyn File, front: SegmentHeader) -> Result<FoundHeader> {
     }
 }
 
-/// Reads the header in the page at offset `at`. Returns [`NotAHeader`] if a segment cannot have its
-/// last header page there.
-fn end_page(file: &dyn File, at: u64) -> Result<std::result::Result<SegmentHeader, NotAHeader>> {
+/// Reads the header in the page at offset `at`. Returns [`HeaderError`] if a segment cannot have
+/// its last header page there.
+fn end_page(file: &dyn File, at: u64) -> Result<std::result::Result<SegmentHeader, HeaderError>> {
     if at < 2 * u64::from(HEADER_BYTES) || !at.is_multiple_of(HEADER_BYTES.into()) {
-        return Ok(Err(NotAHeader::NoMagic));
+        return Ok(Err(HeaderError::NoMagic));
     }
     Ok(SegmentHeader::decode(&page_at(file, at)?))
 }

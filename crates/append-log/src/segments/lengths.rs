@@ -14,7 +14,7 @@ use crate::options::Options;
 pub(crate) struct Lengths {
     first: u32,
     max: u32,
-    /// How many segments are reserved at most.
+    /// The maximum number of reserved segments.
     reserved_max: u32,
     /// The longest segment's length, but at most `max`; 0 if the log has no segment. It never
     /// decreases while the log is open.
@@ -42,8 +42,8 @@ impl Lengths {
         self.longest.load(Ordering::Relaxed).max(self.first)
     }
 
-    /// `true` if a spare file of this length may have been a whole segment before longer segments
-    /// were created.
+    /// `true` if a spare file of this length may have been a whole segment before the log created
+    /// longer ones.
     pub(crate) fn is_outgrown(&self, bytes: u32) -> bool {
         (self.first..self.whole()).contains(&bytes)
     }

@@ -24,7 +24,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::{Error, Result};
 use crate::format::{
-    BYTES_MAX, HEADER_BYTES, NotAHeader, Salt, SegmentHeader, VERSION, record_bytes,
+    BYTES_MAX, HEADER_BYTES, HeaderError, Salt, SegmentHeader, VERSION, record_bytes,
 };
 use crate::lsn::Lsn;
 use crate::names;
@@ -54,11 +54,12 @@ pub(crate) struct Segment {
     /// The offset at which the records end, even if stale records follow; equal to `limit` until
     /// the end is known.
     end: AtomicU32,
-    /// Whether somebody may hold the file's pages after a read has returned.
+    /// Whether another holder, such as a socket, may keep the file's pages after a read has
+    /// returned.
     pub(crate) pages: PagesState,
 }
 
-/// Returns a report of each lost segment, see [`chain::lost`], unless its file is in `known`, the
+/// Returns a report for each lost segment, see [`chain::lost`], unless its file is in `known`, the
 /// damage found so far.
 pub(crate) fn lost_segments(root: &Path, segments: &Segments, known: &[Damage]) -> Vec<Damage> {
     let links: Vec<_> = segments.values().map(|s| (s.number, s.follows, s.previous)).collect();
@@ -127,11 +128,11 @@ impl Segment {
         let path = disk.root().join(names::segment(number));
         let FoundHeader { header, damage } = match read_header(from, number)? {
             Ok(found) => found,
-            Err(NotAHeader::Version(version)) => {
+            Err(HeaderError::Version(version)) => {
                 let what = format!("its format has version {version}, not {VERSION}");
                 return Err(Error::Foreign { file: path, what });
             }
-            Err(NotAHeader::NoMagic | NotAHeader::Checksum) => {
+            Err(HeaderError::NoMagic | HeaderError::Checksum) => {
                 let what = "no copy of the segment's header is valid".to_owned();
                 return Err(Error::Damaged { file: path, offset: 0, what });
             }
@@ -190,8 +191,8 @@ impl Segment {
         self.end.store(offset, Ordering::Release);
     }
 
-    /// Opens a read-only handle for sequential reading: with the kernel's readahead, or with direct
-    /// I/O if `direct` is set.
+    /// Opens a read-only handle for sequential reading: with direct I/O if `direct` is set,
+    /// otherwise with the kernel's readahead.
     pub(crate) fn sequential(&self, disk: &dyn Disk, direct: bool) -> Result<Arc<dyn File>> {
         let how = Open { read_only: true, direct, ..Open::default() };
         Ok(disk.open(&names::segment(self.number), how)?)

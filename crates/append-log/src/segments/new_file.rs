@@ -8,8 +8,8 @@ use crate::format::SegmentHeader;
 use crate::segments::RANDOM;
 use crate::segments::header::write_header;
 
-/// A function that is called between the steps of filling a file, with the bytes filled so far. It
-/// may block. If it returns `false`, the creation is cancelled.
+/// A function that is called between the steps of filling a file, with the number of bytes filled
+/// so far. It may block. If it returns `false`, the creation is cancelled.
 pub(crate) type Pace<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

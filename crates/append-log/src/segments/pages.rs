@@ -1,28 +1,28 @@
 //! Records whether callers may hold a segment file's pages after a read has returned.
 //!
 //! The kernel can send a file's pages without a copy. It reads them until the peer has acknowledged
-//! them, long after the call has returned. A file whose pages were given away is therefore never
-//! overwritten: it is removed, and its pages live until nobody holds them any more.
+//! them, long after the call has returned. A file whose pages were shared is therefore never
+//! overwritten: it is removed, and the kernel keeps its pages until no socket needs them.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 const SHARED: u8 = 1;
 const RETIRED: u8 = 2;
 
-/// Whether a file's pages were given away, and whether the file was retired.
+/// The state of a file's pages: shared, and retired.
 #[derive(Debug, Default)]
 pub(crate) struct PagesState(AtomicU8);
 
 impl PagesState {
-    /// Notes that pages are given away. Returns `false` if the file was retired and may already be
-    /// reused: its pages must not be given away.
+    /// Notes that pages are shared. Returns `false` if the file was retired and may already be
+    /// reused: its pages must not be shared.
     pub(crate) fn share(&self) -> bool {
         let share = |state| (state & RETIRED == 0).then_some(SHARED);
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, share).is_ok()
     }
 
     /// Notes that the file is about to be overwritten or removed. Returns `true` if it may be
-    /// overwritten: no page was given away, and none will be.
+    /// overwritten: no page was shared, and none will be.
     pub(crate) fn retire(&self) -> bool {
         self.0.fetch_or(RETIRED, Ordering::AcqRel) & SHARED == 0
     }

@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::segments::header::write_header;
 use crate::segments::lengths::Lengths;
 use crate::segments::new_file::{Pace, Preparation, new_file};
-use crate::segments::reserve::Room;
+use crate::segments::reserve::SpacePriority;
 use crate::segments::spares::{Spare, Spares};
 use crate::segments::{RANDOM, Segment, fresh_salt};
 
@@ -39,14 +39,14 @@ pub(crate) struct Pool {
     number: AtomicU32,
     pub(super) spares: Mutex<Spares>,
     pub(super) lengths: Lengths,
-    /// How many spare files of full length to reserve.
+    /// The number of full-length spare files to reserve.
     pub(super) reserved: AtomicU32,
     /// The length of the file being created, in bytes; 0 if there is none.
     pub(super) creating_bytes: AtomicU64,
-    /// How many segments were removed from the log.
+    /// The number of segments that were removed from the log.
     pub(super) removals: AtomicU64,
-    /// How many removed segments had pages that were given away.
-    pub(super) shared_removals: AtomicU64,
+    /// The number of removed segments whose pages were shared.
+    pub(super) locked_removals: AtomicU64,
     /// The segment after which the next one continues the log; 0 if there is none.
     previous: AtomicU32,
 }
@@ -60,7 +60,7 @@ impl Pool {
     ) -> Self {
         let number = AtomicU32::new(highest.saturating_add(1));
         let (spares, lengths) = (Mutex::default(), Lengths::new(&options));
-        let (reserved, creating_bytes, removals, shared_removals) =
+        let (reserved, creating_bytes, removals, locked_removals) =
             (0.into(), 0.into(), 0.into(), 0.into());
         let previous = AtomicU32::new(0);
         Self {
@@ -74,12 +74,12 @@ impl Pool {
             reserved,
             creating_bytes,
             removals,
-            shared_removals,
+            locked_removals,
             previous,
         }
     }
 
-    /// Returns how many spare files have full length, including reserved ones.
+    /// Returns the number of spare files with full length, including reserved ones.
     pub(crate) fn spares(&self) -> usize {
         self.spares.lock().whole(self.lengths.whole())
     }
@@ -114,14 +114,14 @@ impl Pool {
         self.creating_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns how many segments were removed from the log. Each removal frees space.
+    /// Returns the number of segments that were removed from the log. Each removal frees space.
     pub(crate) fn removals(&self) -> u64 {
         self.removals.load(Ordering::Acquire)
     }
 
-    /// Returns how many removed segments had pages that were given away.
-    pub(crate) fn shared_removals(&self) -> u64 {
-        self.shared_removals.load(Ordering::Acquire)
+    /// Returns the number of removed segments whose pages were shared.
+    pub(crate) fn locked_removals(&self) -> u64 {
+        self.locked_removals.load(Ordering::Acquire)
     }
 
     /// Returns the minimum length of a segment for records that fit into an append buffer.
@@ -142,36 +142,37 @@ impl Pool {
         follows: Lsn,
         pace: Pace<'_>,
     ) -> Result<Option<Segment>> {
-        if let Some(spare) = self.take_spare(Room::Ordinary, bytes_min)
+        if let Some(spare) = self.take_spare(SpacePriority::Ordinary, bytes_min)
             && let Some(segment) = self.reuse(&spare, Purpose::Ordinary, follows)?
         {
             return Ok(Some(segment));
         }
-        self.create_new((Room::Ordinary, bytes_min), preparation, follows, pace)
+        self.create_new((SpacePriority::Ordinary, bytes_min), preparation, follows, pace)
     }
 
     fn create_new(
         &self,
-        (room, needed): (Room, u32),
+        (priority, needed): (SpacePriority, u32),
         preparation: Preparation,
         follows: Lsn,
         pace: Pace<'_>,
     ) -> Result<Option<Segment>> {
-        let purpose = if room == Room::Ordinary { Purpose::Ordinary } else { Purpose::Reserve };
+        let purpose =
+            if priority == SpacePriority::Ordinary { Purpose::Ordinary } else { Purpose::Reserve };
         let whole = self.lengths.whole();
         // If whole segments are reserved, no shorter segment is created. Compaction of a shorter
         // segment would take a whole segment from the reserve, and the removed short segment's file
         // could not refill the reserve.
-        let bytes_min = match room {
-            Room::Ordinary if self.reserved.load(Ordering::Relaxed) > 0 => whole,
+        let bytes_min = match priority {
+            SpacePriority::Ordinary if self.reserved.load(Ordering::Relaxed) > 0 => whole,
             _ => self.bytes_min(),
         };
         let bytes_min = bytes_min.max(needed);
-        let bytes = if room == Room::Ordinary { self.next_bytes() } else { whole };
+        let bytes = if priority == SpacePriority::Ordinary { self.next_bytes() } else { whole };
         let mut bytes = bytes.max(needed);
         loop {
             let header = self.header(bytes, purpose, follows)?;
-            match self.create_within(room, preparation, &header, pace) {
+            match self.create_within(priority, preparation, &header, pace) {
                 Ok(segment) => {
                     if segment.is_some() {
                         self.lengths.add(bytes);
@@ -201,41 +202,43 @@ impl Pool {
         self.lengths.next(free)
     }
 
-    /// Returns a segment for records with this [`Room`] after [`Pool::allocate`] found no space: a
-    /// reserved file, or a new file in the free space that ordinary records may not use. The
-    /// segment has at least `bytes_min` bytes. Returns `None` for ordinary records, or if no such
-    /// space is left.
+    /// Returns a segment for records with this [`SpacePriority`] after [`Pool::allocate`] found no
+    /// space: a reserved file, or a new file in the free space that ordinary records may not use.
+    /// The segment has at least `bytes_min` bytes. Returns `None` for ordinary records, or if no
+    /// such space is left.
     pub(crate) fn allocate_from_reserve(
         &self,
-        room: Room,
+        priority: SpacePriority,
         bytes_min: u32,
         follows: Lsn,
     ) -> Result<Option<Segment>> {
-        if room == Room::Ordinary {
+        if priority == SpacePriority::Ordinary {
             return Ok(None);
         }
         let short = || self.spares.lock().take_short(bytes_min);
-        if let Some(spare) = self.take_spare(room, bytes_min).or_else(short)
+        if let Some(spare) = self.take_spare(priority, bytes_min).or_else(short)
             && let Some(segment) = self.reuse(&spare, Purpose::Reserve, follows)?
         {
             return Ok(Some(segment));
         }
-        match self.create_new((room, bytes_min), Preparation::Zeroed, follows, &mut |_| true) {
+        match self.create_new((priority, bytes_min), Preparation::Zeroed, follows, &mut |_| true) {
             Err(Error::Full { .. }) => Ok(None),
             made => made,
         }
     }
 
-    /// Creates a new segment if the disk has enough free space for records with this [`Room`].
+    /// Creates a new segment if the disk has enough free space for records with this
+    /// [`SpacePriority`].
     fn create_within(
         &self,
-        room: Room,
+        priority: SpacePriority,
         preparation: Preparation,
         header: &SegmentHeader,
         pace: Pace<'_>,
     ) -> std::result::Result<Option<Segment>, DiskError> {
         let name = names::segment(header.segment);
-        let creatable = self.creatable_bytes(room, u32::try_from(header.bytes).unwrap_or(u32::MAX));
+        let creatable =
+            self.creatable_bytes(priority, u32::try_from(header.bytes).unwrap_or(u32::MAX));
         if creatable.is_ok_and(|has| has.is_some_and(|has| has < header.bytes)) {
             return Err(DiskError::new(Op::Allocate, self.disk.root().join(name), Errno::NOSPC));
         }
@@ -321,12 +324,12 @@ impl Pool {
         Ok(Segment::new(&*self.disk, &header, Arc::clone(&segment.file)))
     }
 
-    /// Takes a spare file of at least `bytes_min` bytes for records with this [`Room`]. Returns
-    /// `None` if the remaining spare files are shorter, reserved for other records, or still used
-    /// by readers.
-    pub(super) fn take_spare(&self, room: Room, bytes_min: u32) -> Option<Spare> {
+    /// Takes a spare file of at least `bytes_min` bytes for records with this [`SpacePriority`].
+    /// Returns `None` if the remaining spare files are shorter, reserved for other records, or
+    /// still used by readers.
+    pub(super) fn take_spare(&self, priority: SpacePriority, bytes_min: u32) -> Option<Spare> {
         let (reserved, whole) = (self.reserved.load(Ordering::Relaxed), self.lengths.whole());
-        let taken = self.spares.lock().take(room, reserved, whole, bytes_min);
+        let taken = self.spares.lock().take(priority, reserved, whole, bytes_min);
         debug_assert!(taken.as_ref().is_none_or(|spare| spare.bytes >= bytes_min));
         taken
     }
@@ -351,9 +354,9 @@ impl Pool {
 
     /// Creates a new segment file.
     ///
-    /// 1. Creates a file under a name that recovery removes, and prepares its blocks: fills them
-    ///    with zeros and syncs them, so that a later write in place changes no file system
-    ///    metadata; or only reserves them. They are read as zeros in both cases.
+    /// 1. Creates a file under a name that recovery removes, and prepares its blocks: writes zeros
+    ///    to them and syncs them, so that a later write in place changes no file system metadata;
+    ///    or only reserves them. They read as zeros in both cases.
     /// 2. Writes and syncs the header, with a new nonce. The file contains no records.
     /// 3. Renames the file to `name` and syncs the directory. If `name` is a segment's name,
     ///    recovery from now on finds a segment without records, which it uses or removes.

@@ -1,4 +1,4 @@
-//! Reads a segment's single records, with or without knowing their length.
+//! Reads single records in a segment, with or without knowing their length.
 
 use haul_disk::read_full;
 
@@ -94,7 +94,7 @@ impl Segment {
 
     /// Reads the header and the payload's front of the record at `lsn`, whose length is unknown,
     /// into `buffer` with one request. Verifies only the header. Returns the position and the part
-    /// of `buffer` that contains the payload's front.
+    /// of `buffer` that contains the front of the payload.
     pub(crate) fn read_front_hinted<'a>(
         &self,
         lsn: Lsn,
@@ -131,8 +131,8 @@ impl Segment {
         Ok(front.map(|front| (position(&header), front)))
     }
 
-    /// Returns the record for `request`, as far as it was requested, from `bytes`, which begin with
-    /// the record. `None` if `bytes` end too early.
+    /// Returns the record for `request` from `bytes`, which begin with the record: whole, or its
+    /// first bytes if it is longer than requested. `None` if `bytes` end too early.
     pub(crate) fn batch_record(
         &self,
         request: &RecordRequest,
@@ -167,7 +167,7 @@ impl Segment {
         found.ok_or_else(|| self.damaged(request.lsn, ENDS_EARLY))
     }
 
-    /// Decodes and verifies the header of the data record at `lsn`, with which `bytes` begin.
+    /// Decodes and verifies the header of the data record at `lsn`; `bytes` begin with this header.
     fn data_header(&self, lsn: Lsn, bytes: &[u8]) -> Result<RecordHeader> {
         if bytes.len() < RECORD_HEADER_BYTES {
             return Err(self.damaged(lsn, ENDS_EARLY));
@@ -187,7 +187,8 @@ impl Segment {
         Ok(Record::new(position(header), record))
     }
 
-    /// Returns the length of the record without padding, if the segment is long enough for it.
+    /// Returns the record's length in bytes without padding; fails if the segment ends before the
+    /// record does.
     fn whole_bytes(&self, header: &RecordHeader) -> Result<usize> {
         let bytes = RECORD_HEADER_BYTES.saturating_add(header.payload_bytes as usize);
         if bytes > self.bytes_after(header.lsn) {

@@ -51,11 +51,11 @@ impl RebuiltSegment {
         Ok(Self { file, header })
     }
 
-    /// Returns the identity and length of the segment with this header page.
+    /// Parses a segment's identity and length from its header page.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if `header_page` is no header page.
-    pub fn info_of(header_page: &[u8]) -> Result<SegmentInfo> {
+    pub fn parse_info(header_page: &[u8]) -> Result<SegmentInfo> {
         Ok(info(&decode(header_page)?))
     }
 
@@ -75,8 +75,8 @@ impl RebuiltSegment {
     }
 
     /// Opens the file that an earlier process has created for the segment with this header page, to
-    /// continue it. Returns `None` if there is no file, or one whose creation was interrupted,
-    /// which is removed.
+    /// continue it. Returns `None` if there is no file, or if its creation was interrupted; such a
+    /// file is removed.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if `header_page` is no header page; [`Error::Damaged`] if the
@@ -115,7 +115,7 @@ impl RebuiltSegment {
         info(&self.header)
     }
 
-    /// Writes bytes of the copy that begin at segment offset `offset`.
+    /// Writes bytes of the copy to the segment offset `offset`.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if they do not fit into the segment; [`Error::Disk`] if the write
@@ -152,11 +152,11 @@ impl RebuiltSegment {
         Ok(())
     }
 
-    /// `true` if the file has only zeros for records from `end` on.
+    /// `true` if the space for records contains only zeros at and after `end`.
     ///
     /// # Errors
     /// Returns [`Error::Disk`] if the file cannot be read.
-    pub fn ends_at(&self, end: u32) -> Result<bool> {
+    pub fn is_zero_from(&self, end: u32) -> Result<bool> {
         let limit = u32::try_from(self.header.limit()).unwrap_or(BYTES_MAX);
         let mut is_zero = true;
         self.read(end.max(HEADER_BYTES), limit, &mut |piece| {
@@ -165,12 +165,17 @@ impl RebuiltSegment {
         Ok(is_zero)
     }
 
-    /// Verifies the records in bytes of the copy that begin at segment offset `offset`, and passes
+    /// Verifies the records in `bytes`, which the copy has at segment offset `offset`, and passes
     /// the data records' payloads to `each`.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if the bytes are not complete valid records.
-    pub fn records(&self, offset: u32, bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<()> {
+    pub fn verify_records(
+        &self,
+        offset: u32,
+        bytes: &[u8],
+        each: &mut dyn FnMut(&[u8]),
+    ) -> Result<()> {
         const INVALID: Error = Error::Invalid("the bytes are not valid records of the segment");
         let mut at = (HEADER_BYTES.saturating_sub(offset) as usize).min(bytes.len());
         while at < bytes.len() {

@@ -6,9 +6,9 @@
 //! that compaction removes becomes a spare file, so the reserve is complete again before an
 //! ordinary record gets a new segment.
 
-/// The space that an appended record may use when the disk is nearly full.
+/// The priority with which a record may use the last free space of a nearly full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Room {
+pub enum SpacePriority {
     /// All space except for the reserve: for ordinary records.
     Ordinary,
     /// All space including the reserve, but without the last segment of full length: for records
@@ -39,29 +39,30 @@ pub(crate) fn reserved_count(
     max.min(sealed).min(u32::try_from(by_capacity).unwrap_or(u32::MAX))
 }
 
-/// Returns how many spare segments must remain when one is taken for a record with this [`Room`].
-/// As many must exist when such a record is appended to a reserve segment.
-pub(crate) fn left_min(room: Room, reserved: u32) -> usize {
-    let left = match room {
-        Room::Ordinary => reserved,
-        Room::Reserve => reserved.min(1),
-        Room::Compaction => 0,
+/// Returns how many spare segments must remain when one is taken for a record with this
+/// [`SpacePriority`]. As many must exist when such a record is appended to a reserve segment.
+pub(crate) fn left_min(priority: SpacePriority, reserved: u32) -> usize {
+    let left = match priority {
+        SpacePriority::Ordinary => reserved,
+        SpacePriority::Reserve => reserved.min(1),
+        SpacePriority::Compaction => 0,
     };
     left as usize
 }
 
-/// Returns how many of the disk's `free` bytes a new file for records with this [`Room`] may use:
-/// all of them, less the space for missing reserved segments and, for ordinary records, less
-/// `free_bytes_min`.
+/// Returns how many of the disk's `free` bytes a new file for records with this [`SpacePriority`]
+/// may use: all of them, less the space for missing reserved segments and, for ordinary records,
+/// less `free_bytes_min`.
 pub(crate) fn creatable_bytes(
-    room: Room,
+    priority: SpacePriority,
     free: u64,
     (reserved, spares): (u32, usize),
     segment_bytes: u32,
     free_bytes_min: u64,
 ) -> u64 {
-    let missing = left_min(room, reserved).saturating_sub(spares) as u64 * u64::from(segment_bytes);
-    let margin = if room == Room::Ordinary { free_bytes_min } else { 0 };
+    let missing =
+        left_min(priority, reserved).saturating_sub(spares) as u64 * u64::from(segment_bytes);
+    let margin = if priority == SpacePriority::Ordinary { free_bytes_min } else { 0 };
     free.saturating_sub(missing).saturating_sub(margin)
 }
 
@@ -96,21 +97,24 @@ mod tests {
     #[test]
     fn last_reserved_segment_is_for_compaction_only() {
         for reserved in 0..4 {
-            assert_eq!(left_min(Room::Ordinary, reserved), reserved as usize);
-            assert_eq!(left_min(Room::Compaction, reserved), 0);
+            assert_eq!(left_min(SpacePriority::Ordinary, reserved), reserved as usize);
+            assert_eq!(left_min(SpacePriority::Compaction, reserved), 0);
         }
-        assert_eq!([0, 1, 2].map(|reserved| left_min(Room::Reserve, reserved)), [0, 1, 1]);
+        assert_eq!([0, 1, 2].map(|reserved| left_min(SpacePriority::Reserve, reserved)), [0, 1, 1]);
     }
 
     #[test]
     fn new_files_leave_space_for_the_missing_reserve() {
         let segments = |n: u64| n << 20;
-        let creatable = |room, free, spares| {
-            creatable_bytes(room, segments(free), (2, spares), SEGMENT, segments(1)) >> 20
+        let creatable = |priority, free, spares| {
+            creatable_bytes(priority, segments(free), (2, spares), SEGMENT, segments(1)) >> 20
         };
-        assert_eq!([0, 1, 2, 3].map(|spares| creatable(Room::Ordinary, 8, spares)), [5, 6, 7, 7]);
-        assert_eq!([0, 1, 2].map(|spares| creatable(Room::Reserve, 8, spares)), [7, 8, 8]);
-        assert_eq!(creatable(Room::Compaction, 8, 0), 8);
-        assert_eq!(creatable(Room::Ordinary, 2, 0), 0);
+        assert_eq!(
+            [0, 1, 2, 3].map(|spares| creatable(SpacePriority::Ordinary, 8, spares)),
+            [5, 6, 7, 7]
+        );
+        assert_eq!([0, 1, 2].map(|spares| creatable(SpacePriority::Reserve, 8, spares)), [7, 8, 8]);
+        assert_eq!(creatable(SpacePriority::Compaction, 8, 0), 8);
+        assert_eq!(creatable(SpacePriority::Ordinary, 2, 0), 0);
     }
 }

@@ -40,8 +40,8 @@ impl Pool {
     ///
     /// 1. Renames the file to a spare file, or removes it. After a crash the segment exists as
     ///    before, or not at all. A file with another name (a hard link) is shared with a copy of
-    ///    the log and must not be overwritten: it is removed. So is a file that is not on this
-    ///    machine, and a file whose pages sockets may still send.
+    ///    the log and must not be overwritten: it is removed. A file that is not on this machine,
+    ///    and a file whose pages sockets may still send, are removed, too.
     /// 2. Syncs the directory. Only then may the file be overwritten: otherwise its name as a
     ///    segment could reappear after a crash and refer to other bytes.
     pub(crate) fn retire(&self, segment: Arc<Segment>) -> Result<()> {
@@ -64,7 +64,7 @@ impl Pool {
             self.add_spare(number, bytes, Some(segment));
         }
         self.removals.fetch_add(1, Ordering::Release);
-        self.shared_removals.fetch_add((!is_private).into(), Ordering::Release);
+        self.locked_removals.fetch_add((!is_private).into(), Ordering::Release);
         Ok(())
     }
 

@@ -6,12 +6,12 @@ use crate::error::Result;
 use crate::names;
 use crate::segments::Segment;
 use crate::segments::pool::Pool;
-use crate::segments::reserve::{Room, creatable_bytes, left_min, reserved_count};
+use crate::segments::reserve::{SpacePriority, creatable_bytes, left_min, reserved_count};
 
 /// The space that is available for further segments, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PoolSpace {
-    /// How many reserved segments exist, and how many should exist.
+    /// The number of reserved segments, and the number that should exist.
     pub(crate) reserved: (usize, u32),
     /// The total bytes in spare files that are not reserved.
     pub(crate) spare_bytes: u64,
@@ -25,8 +25,8 @@ pub(crate) struct PoolSpace {
 }
 
 impl Pool {
-    /// Updates how many segments to reserve, given the number of sealed segments (those no longer
-    /// being written) and the total length of all segments.
+    /// Updates the number of segments to reserve, given the number of sealed segments (those no
+    /// longer being written) and the total length of all segments.
     pub(crate) fn fit_reserve(&self, sealed: usize, segments_bytes: u64) -> Result<()> {
         let whole = self.lengths.whole();
         let spares = self.spares() as u64 * u64::from(whole);
@@ -50,39 +50,45 @@ impl Pool {
             spare_bytes: beyond * u64::from(whole),
             whole_bytes: whole,
             creating_bytes: self.creating_bytes.load(Ordering::Relaxed),
-            creatable_bytes: self.creatable_bytes(Room::Ordinary, whole)?,
+            creatable_bytes: self.creatable_bytes(SpacePriority::Ordinary, whole)?,
         })
     }
 
     /// Returns the file system's free bytes that a new file of `bytes` bytes for records with this
-    /// [`Room`] may use. A segment for ordinary records that is longer than all before it leaves
-    /// space for a reserve with its length.
-    pub(super) fn creatable_bytes(&self, room: Room, bytes: u32) -> Result<Option<u64>> {
+    /// [`SpacePriority`] may use. A segment for ordinary records that is longer than all before it
+    /// leaves space for a reserve with its length.
+    pub(super) fn creatable_bytes(
+        &self,
+        priority: SpacePriority,
+        bytes: u32,
+    ) -> Result<Option<u64>> {
         let whole = self.lengths.whole();
-        let unit = if room == Room::Ordinary { bytes.max(whole) } else { whole };
+        let unit = if priority == SpacePriority::Ordinary { bytes.max(whole) } else { whole };
         let has = (self.reserved.load(Ordering::Relaxed), self.spares.lock().whole(unit));
         let free_bytes_min = self.options.free_bytes_min;
-        let creatable = |free| creatable_bytes(room, free, has, unit, free_bytes_min);
+        let creatable = |free| creatable_bytes(priority, free, has, unit, free_bytes_min);
         Ok(self.disk.free_bytes()?.map(creatable))
     }
 
-    /// Returns `true` if records with this [`Room`] may be appended to this segment. A reserve
-    /// segment accepts ordinary records only while the reserve of whole segments is complete.
-    pub(crate) fn may_use(&self, segment: &Segment, room: Room) -> bool {
-        if !segment.is_reserve || room == Room::Compaction {
+    /// Returns `true` if records with this [`SpacePriority`] may be appended to this segment. A
+    /// reserve segment accepts ordinary records only while the reserve of whole segments is
+    /// complete.
+    pub(crate) fn may_use(&self, segment: &Segment, priority: SpacePriority) -> bool {
+        if !segment.is_reserve || priority == SpacePriority::Compaction {
             return true;
         }
         let reserved = self.reserved.load(Ordering::Relaxed);
-        if room == Room::Reserve && segment.bytes < self.lengths.whole() {
+        if priority == SpacePriority::Reserve && segment.bytes < self.lengths.whole() {
             return true;
         }
-        (room == Room::Reserve || reserved > 0) && self.spares() >= left_min(room, reserved)
+        (priority == SpacePriority::Reserve || reserved > 0)
+            && self.spares() >= left_min(priority, reserved)
     }
 
     /// Removes the spare files that are not reserved, and returns the bytes freed.
     pub(crate) fn release_spares(&self) -> Result<u64> {
         let mut released = 0;
-        while let Some(spare) = self.take_spare(Room::Ordinary, 0) {
+        while let Some(spare) = self.take_spare(SpacePriority::Ordinary, 0) {
             self.disk.remove(&names::spare(spare.number))?;
             released += u64::from(spare.bytes);
         }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::segments::Segment;
-use crate::segments::reserve::{Room, left_min};
+use crate::segments::reserve::{SpacePriority, left_min};
 
 /// A spare file: a removed segment to be recycled, or a reserved file.
 #[derive(Debug)]
@@ -31,42 +31,45 @@ pub(super) struct Spares {
     /// whole segment are left from the time when the log's segments were shorter, and are removed
     /// when the reserve has whole files instead.
     pub(super) files: Vec<Spare>,
-    /// The short reserved file, for deletions on a full disk.
+    /// The short reserved file, used for deletions on a full disk.
     pub(super) short: Option<Spare>,
 }
 
 impl Spares {
-    /// Returns how many files are at least `whole_bytes` long.
+    /// Returns the number of files that have at least `whole_bytes` bytes.
     pub(super) fn whole(&self, whole_bytes: u32) -> usize {
         self.files.iter().filter(|spare| spare.bytes >= whole_bytes).count()
     }
 
-    /// Takes a file for records with this [`Room`]. Returns `None` if the remaining files are
-    /// reserved for other records or still in use by readers.
+    /// Takes a file for records with this [`SpacePriority`]. Returns `None` if the remaining files
+    /// are reserved for other records or still in use by readers.
     ///
     /// Ordinary records get whole files only. Deletions get the shortest file of at least
     /// `bytes_min` bytes, and compaction the longest one.
     pub(super) fn take(
         &mut self,
-        room: Room,
+        priority: SpacePriority,
         reserved: u32,
         whole_bytes: u32,
         bytes_min: u32,
     ) -> Option<Spare> {
-        let counted_min = if room == Room::Ordinary { whole_bytes } else { 0 };
-        if self.whole(counted_min) <= left_min(room, reserved) {
+        let counted_min = if priority == SpacePriority::Ordinary { whole_bytes } else { 0 };
+        if self.whole(counted_min) <= left_min(priority, reserved) {
             return None;
         }
         let bytes_min = bytes_min.max(counted_min);
         let usable = self.files.iter().enumerate();
         let usable = usable.filter(|(_, spare)| spare.bytes >= bytes_min && spare.is_free());
-        let (at, _) = match room {
-            Room::Ordinary | Room::Reserve => usable.min_by_key(|(_, spare)| spare.bytes)?,
-            Room::Compaction => usable.min_by_key(|(_, spare)| Reverse(spare.bytes))?,
+        let (at, _) = match priority {
+            SpacePriority::Ordinary | SpacePriority::Reserve => {
+                usable.min_by_key(|(_, spare)| spare.bytes)?
+            }
+            SpacePriority::Compaction => usable.min_by_key(|(_, spare)| Reverse(spare.bytes))?,
         };
         let taken = self.files.swap_remove(at);
         debug_assert!(
-            self.whole(counted_min) >= left_min(room, reserved) || room == Room::Compaction
+            self.whole(counted_min) >= left_min(priority, reserved)
+                || priority == SpacePriority::Compaction
         );
         debug_assert!(taken.is_free(), "a reader would see other bytes");
         Some(taken)
@@ -101,7 +104,9 @@ mod tests {
     #[test]
     fn ordinary_records_get_only_whole_files_beyond_the_reserve() {
         let taken = |lengths: &[u32], reserved| {
-            spares(lengths).take(Room::Ordinary, reserved, WHOLE, 0).map(|spare| spare.bytes)
+            spares(lengths)
+                .take(SpacePriority::Ordinary, reserved, WHOLE, 0)
+                .map(|spare| spare.bytes)
         };
         assert_eq!(taken(&[WHOLE, WHOLE], 2), None);
         assert_eq!(taken(&[WHOLE / 2, WHOLE, WHOLE], 2), None, "one is too short");
@@ -112,28 +117,31 @@ mod tests {
     #[test]
     fn deletions_leave_the_longest_reserved_file_to_compaction() {
         let lengths = [WHOLE / 2, WHOLE];
-        let taken = |room, lengths: &[u32]| {
-            spares(lengths).take(room, 2, WHOLE, 0).map(|spare| spare.bytes)
+        let taken = |priority, lengths: &[u32]| {
+            spares(lengths).take(priority, 2, WHOLE, 0).map(|spare| spare.bytes)
         };
-        assert_eq!(taken(Room::Reserve, &lengths), Some(WHOLE / 2));
-        assert_eq!(taken(Room::Reserve, &[WHOLE]), None);
-        assert_eq!(taken(Room::Compaction, &lengths), Some(WHOLE));
-        assert_eq!(taken(Room::Compaction, &[WHOLE / 2]), Some(WHOLE / 2));
+        assert_eq!(taken(SpacePriority::Reserve, &lengths), Some(WHOLE / 2));
+        assert_eq!(taken(SpacePriority::Reserve, &[WHOLE]), None);
+        assert_eq!(taken(SpacePriority::Compaction, &lengths), Some(WHOLE));
+        assert_eq!(taken(SpacePriority::Compaction, &[WHOLE / 2]), Some(WHOLE / 2));
     }
 
     #[test]
     fn long_records_get_only_files_of_their_length() {
-        let taken = |room, bytes_min| {
+        let taken = |priority, bytes_min| {
             let mut spares = spares(&[WHOLE, 2 * WHOLE, 3 * WHOLE]);
-            spares.take(room, 1, WHOLE, bytes_min).map(|spare| spare.bytes / WHOLE)
+            spares.take(priority, 1, WHOLE, bytes_min).map(|spare| spare.bytes / WHOLE)
         };
-        for room in [Room::Ordinary, Room::Reserve] {
+        for priority in [SpacePriority::Ordinary, SpacePriority::Reserve] {
             assert_eq!(
-                [0, 2, 3, 4].map(|n| taken(room, n * WHOLE)),
+                [0, 2, 3, 4].map(|n| taken(priority, n * WHOLE)),
                 [Some(1), Some(2), Some(3), None]
             );
         }
-        assert_eq!([0, 3, 4].map(|n| taken(Room::Compaction, n * WHOLE)), [Some(3), Some(3), None]);
+        assert_eq!(
+            [0, 3, 4].map(|n| taken(SpacePriority::Compaction, n * WHOLE)),
+            [Some(3), Some(3), None]
+        );
         let mut short = spares(&[]);
         short.short = Some(Spare { number: 0, bytes: WHOLE, segment: None });
         assert!(short.take_short(WHOLE + 1).is_none() && short.take_short(WHOLE).is_some());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_append_log::{Error, Log, Lsn, Options, Position, Room, Ticket, segment_name};
+use haul_append_log::{Error, Log, Lsn, Options, Position, SpacePriority, Ticket, segment_name};
 use haul_disk::{Disk, LOCK_NAME, Op, OsDisk};
 use haul_disk_sim::{FaultyDisk, MemoryDisk};
 use haul_testing::Random;
@@ -34,7 +34,8 @@ fn counted_with(options: Options) -> (TempDir, FaultyDisk, OpenedLog) {
 fn records_are_read_completely_or_in_part() {
     let dir = disk_dir();
     let log = open(dir.path()).log;
-    let at = log.append(&[b"one ", b"", b"record"], Room::Ordinary).unwrap().wait().unwrap();
+    let at =
+        log.append(&[b"one ", b"", b"record"], SpacePriority::Ordinary).unwrap().wait().unwrap();
     assert_eq!(at, Position { lsn: Lsn::new(1, 4096), payload_bytes: 10 });
     assert_eq!(log.read(at).unwrap().payload(), b"one record");
     let (bytes, payload_at) = log.read(at).unwrap().into_bytes();
@@ -86,7 +87,7 @@ fn lone_writer_costs_one_page_write_and_one_sync_per_record() {
 fn records_appended_during_a_sync_share_the_next_sync() {
     let (_dir, disk, OpenedLog { log, .. }) = counted();
     let before = (disk.calls(Op::Write), disk.calls(Op::Sync));
-    let append = |id| log.append(&[&payload(id, 100)], Room::Ordinary).unwrap();
+    let append = |id| log.append(&[&payload(id, 100)], SpacePriority::Ordinary).unwrap();
     let together = || (1..400).map(append).collect::<Vec<_>>();
     let (first, others) = disk.during_a_sync(|| started(append(0)), together);
     for (id, ticket) in (0..).zip([first].into_iter().chain(others)) {
@@ -136,7 +137,7 @@ fn records_of_lengths_around_page_boundaries_round_trip() {
         (8..=80).chain(around(4096)).chain(around(8192)).chain(longest - 40..=longest + 40);
     let mut written = Vec::new();
     for (id, bytes) in (0..).zip(lengths) {
-        let ticket = log.append(&[&payload(id, bytes)], Room::Ordinary).unwrap();
+        let ticket = log.append(&[&payload(id, bytes)], SpacePriority::Ordinary).unwrap();
         written.push((id, bytes, ticket));
     }
     let positions: Vec<_> = written
@@ -149,7 +150,7 @@ fn records_of_lengths_around_page_boundaries_round_trip() {
     let bytes_max = usize::try_from(log.payload_bytes_max()).unwrap();
     assert_eq!(bytes_max, (1 << 20) - 2 * 4096 - 72);
     let too_long = vec![1; bytes_max + 1];
-    let refused = log.append(&[&too_long], Room::Ordinary).map(drop);
+    let refused = log.append(&[&too_long], SpacePriority::Ordinary).map(drop);
     let (bytes, bytes_max) = (bytes_max as u64 + 1, bytes_max as u64);
     assert!(
         matches!(refused, Err(Error::TooLong { bytes: b, bytes_max: m }) if (b, m) == (bytes, bytes_max))
@@ -221,7 +222,7 @@ fn scan_of_the_growing_segment_reports_no_damage() {
 }
 
 /// Appends records until an append fails. Returns the number of appended records and the error.
-fn fill(log: &Log, room: Room, first: u64) -> (u64, Error) {
+fn fill(log: &Log, room: SpacePriority, first: u64) -> (u64, Error) {
     for id in first.. {
         match log.append(&[&payload(id, 3000)], room).and_then(Ticket::wait) {
             Ok(_) => {}
@@ -242,16 +243,16 @@ fn full_disk_accepts_only_reserve_records_until_space_is_freed() {
             assert_eq!(names(dir.path()), ["0000000000.spare", &segment_name(1)]);
             put(&log, &payload(0, 1000));
             disk.fail_always(op, errno);
-            let (appended, refused) = fill(&log, Room::Ordinary, 1);
+            let (appended, refused) = fill(&log, SpacePriority::Ordinary, 1);
             assert!(matches!(refused, Error::Full { .. }), "{refused:?}");
             assert!(appended > 300, "{appended} records in a megabyte");
             assert!(!log.is_latched());
 
-            let (in_reserve, refused) = fill(&log, Room::Reserve, appended + 1);
+            let (in_reserve, refused) = fill(&log, SpacePriority::Reserve, appended + 1);
             assert!(matches!(refused, Error::Full { .. }), "{refused:?}");
             assert!((5..=6).contains(&in_reserve), "{in_reserve} records in 16 KiB");
             assert!(
-                log.append(&[b"x"], Room::Ordinary).is_err(),
+                log.append(&[b"x"], SpacePriority::Ordinary).is_err(),
                 "an ordinary record in the reserve"
             );
             // A file that the preparing thread is creating has a temporary name.
@@ -287,7 +288,7 @@ fn full_disk_refuses_all_waiting_threads() {
             for thread in 0..8 {
                 let log = &log;
                 scope.spawn(move || {
-                    let (_, refused) = fill(log, Room::Ordinary, thread << 32);
+                    let (_, refused) = fill(log, SpacePriority::Ordinary, thread << 32);
                     assert!(matches!(refused, Error::Full { .. }), "{refused:?}");
                 });
             }
@@ -307,10 +308,11 @@ fn refused_segment_is_asked_for_once_a_second() {
         let (disk, log) = on_memory();
         disk.fail_always(Op::Create, Errno::PERM);
         let record = payload(0, 30_000);
-        while log.append(&[&record], Room::Ordinary).is_ok() {}
+        while log.append(&[&record], SpacePriority::Ordinary).is_ok() {}
         let (begun, before) = (Instant::now(), disk.calls(Op::Create));
         thread::scope(|scope| {
-            for room in [Room::Ordinary, Room::Reserve, Room::Compaction] {
+            for room in [SpacePriority::Ordinary, SpacePriority::Reserve, SpacePriority::Compaction]
+            {
                 let (log, record) = (&log, &record);
                 scope.spawn(move || {
                     while begun.elapsed() < Duration::from_secs(2) {
@@ -391,8 +393,8 @@ fn log_without_another_segment_is_closed() {
     within_a_minute("closing without another segment", || {
         let (disk, log) = on_memory();
         disk.fail_always(Op::Create, Errno::NOENT);
-        fill(&log, Room::Compaction, 0);
-        while log.append(&[b""], Room::Compaction).is_ok() {}
+        fill(&log, SpacePriority::Compaction, 0);
+        while log.append(&[b""], SpacePriority::Compaction).is_ok() {}
         let closed = log.close();
         assert!(matches!(closed, Err(Error::NoSegment { .. })), "{closed:?}");
     });
@@ -407,7 +409,7 @@ fn segment_removed_during_a_failing_creation_is_used() {
         disk.fail_always(Op::Create, Errno::NOSPC);
         disk.block(Op::Create);
         let record = payload(40, 30_000);
-        while let Some(ticket) = log.try_append(&[&record], Room::Ordinary).unwrap() {
+        while let Some(ticket) = log.try_append(&[&record], SpacePriority::Ordinary).unwrap() {
             ticket.wait().unwrap();
         }
         disk.wait_until_blocked();
@@ -438,9 +440,9 @@ fn log_closed_on_a_full_disk_keeps_all_records() {
         let (dir, disk, OpenedLog { log, .. }) = counted();
         disk.fail_always(Op::Create, Errno::NOSPC);
         // Fills the segment to the last byte, so that there is no space for the close record.
-        let (count, _) = fill(&log, Room::Reserve, 0);
+        let (count, _) = fill(&log, SpacePriority::Reserve, 0);
         let mut more = 0;
-        while log.append(&[&payload(count + more, 8)], Room::Reserve).is_ok() {
+        while log.append(&[&payload(count + more, 8)], SpacePriority::Reserve).is_ok() {
             more += 1;
         }
         log.close().unwrap();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use haul_append_log::{Room, segment_name};
+use haul_append_log::{SpacePriority, segment_name};
 use haul_disk::Op;
 use haul_disk_sim::{Medium, MemoryDisk};
 use proptest::prelude::*;
@@ -168,7 +168,7 @@ fn payload_of_forged_headers_does_not_slow_down_recovery() {
         fakes.extend(lsn.to_le_bytes());
         fakes.extend(1u64.to_le_bytes());
     }
-    let second = log.append(&[&fakes], Room::Ordinary).unwrap().wait().unwrap();
+    let second = log.append(&[&fakes], SpacePriority::Ordinary).unwrap().wait().unwrap();
     assert_eq!(second.lsn.0, at);
     let mut medium = disk.medium();
     drop(log);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_append_log::{Log, Lsn, Options, Room};
+use haul_append_log::{Log, Lsn, Options, SpacePriority};
 use haul_disk::Op;
 use haul_disk_sim::{CALLS, FaultyDisk, MemoryDisk};
 
@@ -44,8 +44,9 @@ fn each_operation_makes_exactly_these_calls() {
     let (_, calls_made) = calls(&disk, || put(&log, &payload(1, 30_000)));
     assert_eq!(calls_made, [(Op::Write, 1), (Op::Sync, 1)], "a long one");
     let (_, calls_made) = calls(&disk, || {
-        let tickets: Vec<_> =
-            (2..12).map(|id| log.append(&[&payload(id, 3000)], Room::Ordinary).unwrap()).collect();
+        let tickets: Vec<_> = (2..12)
+            .map(|id| log.append(&[&payload(id, 3000)], SpacePriority::Ordinary).unwrap())
+            .collect();
         tickets.into_iter().for_each(|ticket| assert!(ticket.wait().is_ok()));
     });
     assert_eq!(calls_made, [(Op::Write, 1), (Op::Sync, 1)], "ten together");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use haul_append_log::{Log, Lsn, Position, Room};
+use haul_append_log::{Log, Lsn, Position, SpacePriority};
 use haul_disk_sim::{MemoryDisk, Survival};
 use haul_testing::Random;
 
@@ -79,7 +79,8 @@ fn each_reader_sees_each_durable_record_once_in_order() {
                             let at = if writer % 2 == 0 {
                                 put(log, &bytes)
                             } else {
-                                block_on(log.append(&[&bytes], Room::Ordinary).unwrap()).unwrap()
+                                block_on(log.append(&[&bytes], SpacePriority::Ordinary).unwrap())
+                                    .unwrap()
                             };
                             written.lock().unwrap().push((at.lsn, id));
                         }

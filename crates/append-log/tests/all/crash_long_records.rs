@@ -1,7 +1,7 @@
 //! Simulates power cuts and kills at every step of workloads with records that are longer than an
 //! append buffer or than the next segment.
 
-use haul_append_log::{Options, Room};
+use haul_append_log::{Options, SpacePriority};
 use haul_disk_sim::{Crashes, MemoryDisk, crash_everywhere, crash_until};
 use haul_testing::Random;
 
@@ -21,7 +21,7 @@ fn append(history: &mut History, random: &mut Random) {
     };
     let count = 1 + random.below(3);
     let lengths: Vec<_> = (0..count).map(|_| usize::try_from(bytes(random)).unwrap()).collect();
-    history.put(&lengths, Room::Ordinary).unwrap();
+    history.put(&lengths, SpacePriority::Ordinary).unwrap();
 }
 
 #[test]
@@ -45,8 +45,8 @@ fn crash_while_long_records_are_appended_neither_loses_nor_resurrects_records() 
         };
         crash_everywhere(crashes, workload, |(), crash| {
             let mut history = History::recover(crash, options());
-            history.put(&[100_000], Room::Ordinary).unwrap();
-            history.put(&[100], Room::Ordinary).unwrap();
+            history.put(&[100_000], SpacePriority::Ordinary).unwrap();
+            history.put(&[100], SpacePriority::Ordinary).unwrap();
         })
     });
 }
@@ -57,15 +57,15 @@ fn crash_while_a_prepared_segment_is_replaced_by_a_longer_one_loses_no_record() 
         let mut history = History::begin(disk, options());
         for bytes in [100_000, 500_000, 900_000] {
             // The next segment is prepared when a quarter of the current one is written.
-            history.put(&[30_000, 30_000], Room::Ordinary).unwrap();
-            history.put(&[bytes], Room::Ordinary).unwrap();
+            history.put(&[30_000, 30_000], SpacePriority::Ordinary).unwrap();
+            history.put(&[bytes], SpacePriority::Ordinary).unwrap();
         }
         history.close();
     };
     let states = crash_everywhere(&Crashes::default(), workload, |(), crash| {
         let mut history = History::recover(crash, options());
-        history.put(&[200_000], Room::Ordinary).unwrap();
-        history.put(&[3000], Room::Ordinary).unwrap();
+        history.put(&[200_000], SpacePriority::Ordinary).unwrap();
+        history.put(&[3000], SpacePriority::Ordinary).unwrap();
     });
     assert!(states > 300, "{states}");
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use haul_append_log::{Lsn, Options, Room};
+use haul_append_log::{Lsn, Options, SpacePriority};
 use haul_disk_sim::{Crash, Crashes, MemoryDisk, crash_everywhere, crash_until};
 use haul_testing::Random;
 
@@ -16,8 +16,8 @@ use crate::{open_on, put, small};
 /// Recovers a log, checks its records, and appends two records that must survive the next crash.
 fn recover(crash: &Crash, options: Options) -> History {
     let mut history = History::recover(crash, options);
-    history.put(&[PAGES], Room::Ordinary).unwrap();
-    history.put(&[PAGES], Room::Ordinary).unwrap();
+    history.put(&[PAGES], SpacePriority::Ordinary).unwrap();
+    history.put(&[PAGES], SpacePriority::Ordinary).unwrap();
     history
 }
 
@@ -58,7 +58,7 @@ fn short_records_survive_many_crash_states() {
         let workload = |disk: &MemoryDisk| few_short_records(disk, &mut Random(crashes.seed));
         crash_everywhere(crashes, workload, |(), crash| {
             let mut history = History::recover(crash, small());
-            history.put(&[100], Room::Ordinary).unwrap();
+            history.put(&[100], SpacePriority::Ordinary).unwrap();
         })
     });
 }
@@ -76,7 +76,7 @@ fn few_short_records(disk: &MemoryDisk, random: &mut Random) {
                 let records = 1 + random.below(3);
                 let bytes = |_| usize::try_from(8 + random.below(2000)).unwrap();
                 let lengths: Vec<usize> = (0..records).map(bytes).collect();
-                history.put(&lengths, Room::Ordinary).unwrap();
+                history.put(&lengths, SpacePriority::Ordinary).unwrap();
             }
         }
     }
@@ -92,19 +92,21 @@ fn stale_bytes_at_any_offset_are_never_delivered() {
     let workload = |disk: &MemoryDisk| {
         let mut history = History::begin(disk, small());
         while history.log().segments().len() < 2 {
-            lengths.iter().for_each(|bytes| history.put(&[*bytes], Room::Ordinary).unwrap());
+            lengths
+                .iter()
+                .for_each(|bytes| history.put(&[*bytes], SpacePriority::Ordinary).unwrap());
         }
         history.truncate_front(1).unwrap();
         assert_eq!(history.log().spare_segments(), 1);
         while history.log().synced().segment() < 3 {
-            history.put(&[30_000], Room::Ordinary).unwrap();
+            history.put(&[30_000], SpacePriority::Ordinary).unwrap();
         }
         assert_eq!(history.log().spare_segments(), 0);
         // Each new record ends at another offset, so other stale bytes of the recycled file follow
         // the end of the log.
         for _ in 0..120 {
             let bytes = lengths[usize::try_from(random.below(7)).unwrap()];
-            history.put(&[bytes], Room::Ordinary).unwrap();
+            history.put(&[bytes], SpacePriority::Ordinary).unwrap();
         }
     };
     crash_everywhere(&crashes, workload, |(), crash| drop(recover(crash, small())));
@@ -119,18 +121,18 @@ fn first_batch_without_its_first_page_is_never_delivered() {
             while history.log().synced().segment() <= segment
                 && history.log().synced().offset() < (1 << 20) - 60_000
             {
-                history.put(&[30_000], Room::Ordinary).unwrap();
+                history.put(&[30_000], SpacePriority::Ordinary).unwrap();
             }
             // The first of these records does not fit into the segment, so all of them are written
             // to the next segment in one batch.
-            history.put(&[PAGES; 6], Room::Ordinary).unwrap();
+            history.put(&[PAGES; 6], SpacePriority::Ordinary).unwrap();
         }
     };
     crash_everywhere(&crashes, workload, |(), crash| {
         let mut history = History::recover(crash, small());
         // If the crash lost the batch, the next records get the positions of the lost records.
         for _ in 0..3 {
-            history.put(&[PAGES], Room::Ordinary).unwrap();
+            history.put(&[PAGES], SpacePriority::Ordinary).unwrap();
             history.reopen();
         }
     });

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use haul_append_log::{Damage, Error, Position, Room, segment_name};
+use haul_append_log::{Damage, Error, Position, SpacePriority, segment_name};
 use haul_disk_sim::{Medium, MemoryDisk};
 
 use crate::payload::payload;
@@ -46,7 +46,7 @@ fn damage_in_last_batch_of_closed_log_is_no_torn_tail() {
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     let first = put(&log, &payload(0, 100));
     // No caller waits for this record. It is synced when the log is closed, at the latest.
-    drop(log.append(&[&payload(1, 100)], Room::Ordinary).unwrap());
+    drop(log.append(&[&payload(1, 100)], SpacePriority::Ordinary).unwrap());
     log.close().unwrap();
     let mut medium = disk.medium();
     let second = bytes_of(first).end.next_multiple_of(8);

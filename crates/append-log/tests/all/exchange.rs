@@ -48,7 +48,7 @@ fn records_are_read_from_the_other_file() {
             }
         });
         for _ in 0..20 {
-            log.exchange_file(first.number, &mut || replace(&disk, &name)).unwrap();
+            log.replace_file(first.number, &mut || replace(&disk, &name)).unwrap();
         }
         is_done.store(true, Ordering::SeqCst);
     });
@@ -65,14 +65,14 @@ fn segment_being_written_and_failed_exchanges_are_refused() {
     let (log, positions) = log_with_segments(&disk);
     let [first, second, last] = log.segments()[..] else { unreachable!("three segments") };
     for number in [last.number, 99] {
-        let exchanged = log.exchange_file(number, &mut || unreachable!("not called"));
+        let exchanged = log.replace_file(number, &mut || unreachable!("not called"));
         assert!(matches!(exchanged, Err(Error::Invalid(_))), "{exchanged:?}");
     }
     let name = |number| haul_append_log::segment_name(number);
-    let exchanged = log.exchange_file(first.number, &mut || disk.remove("nothing"));
+    let exchanged = log.replace_file(first.number, &mut || disk.remove("nothing"));
     assert!(matches!(exchanged, Err(Error::Disk(_))), "{exchanged:?}");
     // A file of another segment is not used; the open file still is.
     let other = &mut || disk.rename(&name(second.number), &name(first.number));
-    assert!(log.exchange_file(first.number, other).is_err());
+    assert!(log.replace_file(first.number, other).is_err());
     assert_eq!(log.read(positions[0]).unwrap().payload(), payload(0, 5000));
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use haul_append_log::{Error, Lsn, Options, Room, SyncMethod};
+use haul_append_log::{Error, Lsn, Options, SpacePriority, SyncMethod};
 use haul_disk::{Disk, Op};
 use haul_disk_sim::{MemoryDisk, Survival};
 use rustix::io::Errno;
@@ -36,7 +36,7 @@ fn run(method: SyncMethod, op: Op, n: u64) -> Option<()> {
         });
         let mut history = History::begin(&disk, with(method));
         for _ in 0..3 {
-            history.put(&[60_000; 9], Room::Ordinary).unwrap();
+            history.put(&[60_000; 9], SpacePriority::Ordinary).unwrap();
         }
         history.disk.fail_once(op, n, Errno::IO);
         let check = |outcome: haul_append_log::Result<()>| match outcome {
@@ -45,19 +45,19 @@ fn run(method: SyncMethod, op: Op, n: u64) -> Option<()> {
         };
         check(history.truncate_front(1));
         for _ in 0..4 {
-            check(history.put(&[30_000; 12], Room::Ordinary));
+            check(history.put(&[30_000; 12], SpacePriority::Ordinary));
         }
         check(history.truncate_back(5));
-        check(history.put(&[3000; 3], Room::Ordinary));
+        check(history.put(&[3000; 3], SpacePriority::Ordinary));
         check(history.truncate_front(1));
-        check(history.put(&[60_000; 12], Room::Ordinary));
+        check(history.put(&[60_000; 12], SpacePriority::Ordinary));
         let met = history.disk.faulted_thread();
         history.disk.heal();
         let was_latched = history.log().is_latched();
         let segment = history.log().synced().segment();
         history.close_ignoring_errors();
         history.open();
-        history.put(&[8192 - 32; 2], Room::Ordinary).unwrap();
+        history.put(&[8192 - 32; 2], SpacePriority::Ordinary).unwrap();
         if was_latched && met.as_deref() != Some("log-prepare") {
             let now = history.log().synced().segment();
             assert!(now >= segment, "{what}: {segment}, then {now}");
@@ -113,7 +113,7 @@ fn log_marked_as_latched_continues_in_another_segment() {
             if !can_mark {
                 disk.deny_create("LATCHED");
             }
-            let failed = log.append(&[&payload(3, 5000)], Room::Ordinary).unwrap().wait();
+            let failed = log.append(&[&payload(3, 5000)], SpacePriority::Ordinary).unwrap().wait();
             assert!(matches!(failed, Err(Error::Latched { .. })));
             assert!(matches!(log.close(), Err(Error::Latched { .. })));
             assert_eq!(disk.list("").unwrap().contains(&"LATCHED".to_owned()), can_mark);
@@ -148,18 +148,21 @@ fn every_waiter_gets_the_error_of_a_failed_sync() {
                     notified.fetch_add(1, Ordering::SeqCst);
                 };
                 disk.fail_once(Op::Sync, 1, Errno::IO);
-                let first = || started(log.append(&[&payload(1, 20_000)], Room::Ordinary).unwrap());
+                let first = || {
+                    started(log.append(&[&payload(1, 20_000)], SpacePriority::Ordinary).unwrap())
+                };
                 let (first, ()) = disk.during_a_sync(first, || {
                     let mut context = Context::from_waker(Waker::noop());
                     // The waiting callers are a future and threads in the next batch, threads that
                     // wait for space in a buffer, and readers at the end of the log.
                     let mut future =
-                        Box::pin(log.append(&[&payload(2, 100)], Room::Ordinary).unwrap());
+                        Box::pin(log.append(&[&payload(2, 100)], SpacePriority::Ordinary).unwrap());
                     assert!(matches!(future.as_mut().poll(&mut context), Poll::Pending));
                     scope.spawn(move || check(crate::block_on(future).map(drop)));
                     for id in 10..22 {
                         scope.spawn(move || {
-                            let ticket = log.append(&[&payload(id, 20_000)], Room::Ordinary);
+                            let ticket =
+                                log.append(&[&payload(id, 20_000)], SpacePriority::Ordinary);
                             check(ticket.and_then(haul_append_log::Ticket::wait).map(drop));
                         });
                     }
@@ -208,7 +211,7 @@ fn interrupted_write_is_repeated_and_interrupted_sync_is_final() {
         disk.fail_once(Op::Read, 1, Errno::INTR);
         assert_eq!(log.read(at).unwrap().payload(), payload(0, 5000));
         disk.fail_once(Op::Sync, 1, Errno::INTR);
-        let failed = log.append(&[&payload(1, 5000)], Room::Ordinary).unwrap().wait();
+        let failed = log.append(&[&payload(1, 5000)], SpacePriority::Ordinary).unwrap().wait();
         assert!(matches!(failed, Err(Error::Latched { .. })), "{method}: {failed:?}");
         assert!(matches!(log.close(), Err(Error::Latched { .. })));
         let opened = start(&disk.medium().cut(Survival::Nothing), with(method)).unwrap();

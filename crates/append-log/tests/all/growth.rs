@@ -1,10 +1,10 @@
-//! Tests that a log with short first segments grows: the lengths of segments and of the reserve, and
-//! recovery at any time of the growth.
+//! Tests that a log with short first segments grows: the lengths of segments and of the reserve,
+//! and recovery at any time of the growth.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use haul_append_log::{Log, Lsn, Options, Room};
+use haul_append_log::{Log, Lsn, Options, SpacePriority};
 use haul_disk::{Disk, Durability, Open, write_full};
 use haul_disk_sim::MemoryDisk;
 use haul_testing::eventually;
@@ -114,7 +114,7 @@ fn outgrown_reserve_is_kept_until_the_disk_has_space_for_a_longer_one() {
     assert_eq!((space.reserved_segments, space.reserved_segments_wanted), (0, 2));
     // The outgrown files are of use to compaction.
     while log.segments().len() == 8 {
-        let copied = log.append(&[&payload(id, 30_000)], Room::Compaction).unwrap().wait();
+        let copied = log.append(&[&payload(id, 30_000)], SpacePriority::Compaction).unwrap().wait();
         copied.unwrap();
         id += 1;
     }

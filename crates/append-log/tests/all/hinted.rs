@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use haul_append_log::{Error, Log, Lsn, Position, RECORD_HEADER_BYTES, Room, segment_name};
+use haul_append_log::{
+    Error, Log, Lsn, Position, RECORD_HEADER_BYTES, SpacePriority, segment_name,
+};
 use haul_disk::Op;
 use haul_disk_sim::MemoryDisk;
 
@@ -33,7 +35,7 @@ fn record_within_the_hint_takes_one_read() {
     let log = open(&disk);
     let first = put(&log, &payload(0, BYTES as usize));
     let second = put(&log, &payload(1, BYTES as usize));
-    let empty = log.append(&[], Room::Ordinary).unwrap().wait().unwrap();
+    let empty = log.append(&[], SpacePriority::Ordinary).unwrap().wait().unwrap();
     for at in [first, second] {
         for hint in [BYTES, BYTES + 1, 2 * BYTES, 64 << 10, 1 << 20, u32::MAX] {
             assert_eq!(reads_with_hint(&disk, &log, at, hint), 1, "hint {hint}");

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use haul_append_log::{Error, Log, Lsn, Options, Position, Room, Ticket};
+use haul_append_log::{Error, Log, Lsn, Options, Position, SpacePriority, Ticket};
 use haul_disk_sim::{Crash, MemoryDisk};
 
 use crate::open_on;
@@ -164,7 +164,11 @@ impl History {
     }
 
     /// Appends records of these lengths without waiting in between, then waits for all of them.
-    pub(crate) fn put(&mut self, lengths: &[usize], room: Room) -> haul_append_log::Result<()> {
+    pub(crate) fn put(
+        &mut self,
+        lengths: &[usize],
+        room: SpacePriority,
+    ) -> haul_append_log::Result<()> {
         let mut tickets: Vec<(u64, Ticket)> = Vec::new();
         let mut refused = Ok(());
         for bytes in lengths {

@@ -1,6 +1,6 @@
 //! Tests the newest record of a log, and what readers deliver.
 
-use haul_append_log::{Error, Log, Lsn, Position, Room, segment_name};
+use haul_append_log::{Error, Log, Lsn, Position, SpacePriority, segment_name};
 use haul_testing::Random;
 
 use crate::concurrent::on_memory;
@@ -59,7 +59,7 @@ fn empty_log_has_no_last_record() {
     assert_eq!(log.last_record().unwrap(), None);
     log.write_watermark().unwrap();
     assert_eq!(log.last_record().unwrap(), None);
-    let unwritten = log.append(&[b"unwritten"], Room::Ordinary).unwrap();
+    let unwritten = log.append(&[b"unwritten"], SpacePriority::Ordinary).unwrap();
     assert_eq!(log.last_record().unwrap(), None, "it is not durable");
     let at = unwritten.wait().unwrap();
     assert_eq!(log.last_record().unwrap(), Some(at));

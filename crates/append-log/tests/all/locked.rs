@@ -8,7 +8,7 @@ use crate::payload::payload;
 use crate::{open, put_long, small, try_open};
 
 fn lock(log: &Log, at: Position, from: u32, bytes: u32) -> Option<LockedBytes> {
-    log.lock(&log.pin(at).unwrap(), from, bytes).unwrap()
+    log.lock_payload(&log.pin(at).unwrap(), from, bytes).unwrap()
 }
 
 fn bytes(locked: &LockedBytes) -> Vec<u8> {
@@ -35,11 +35,11 @@ fn file_with_locked_bytes_is_removed_and_not_recycled() {
     assert!(bytes(&locked) == all && bytes(&part) == all[10_001..19_001]);
     assert!(part.offset() == locked.offset() + 10_001);
     assert!(part.read(8_999, &mut [0; 2]).is_err() && part.read(8_999, &mut [0]).is_ok());
-    assert!(!locked.is_removed() && log.shared_removals() == 0);
+    assert!(!locked.is_removed() && log.locked_removals() == 0);
 
     let spares = log.spare_segments();
     log.truncate_front(Lsn::new(2, 0)).unwrap();
-    assert!(locked.is_removed() && log.shared_removals() == 1);
+    assert!(locked.is_removed() && log.locked_removals() == 1);
     assert_eq!(log.spare_segments(), spares, "the file is no spare file");
     put_long(&log, 50..190);
     assert!(bytes(&locked) == all && bytes(&part) == all[10_001..19_001]);
@@ -59,7 +59,7 @@ fn bytes_near_the_end_of_the_log_or_outside_the_page_cache_are_not_locked() {
     let at = put_long(&log, 0..1);
     put_long(&log, 1..50);
     let record = log.pin(at).unwrap();
-    let past_the_end = log.lock(&record, 1, at.payload_bytes);
+    let past_the_end = log.lock_payload(&record, 1, at.payload_bytes);
     assert!(matches!(past_the_end, Err(Error::Invalid(_))));
     assert!(lock(&log, at, 0, 0).is_none());
     let name = haul_append_log::segment_name(at.lsn.segment());

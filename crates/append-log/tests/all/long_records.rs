@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use haul_append_log::{BatchRecord, Log, Lsn, RecordRequest, Room};
+use haul_append_log::{BatchRecord, Log, Lsn, RecordRequest, SpacePriority};
 use haul_disk::Op;
 use haul_disk_sim::Survival;
 use haul_testing::{Random, disk_dir, eventually};
@@ -56,13 +56,13 @@ fn long_records_are_appended_and_read_by_every_function() {
         let (front, rest) = payload.split_at(bytes / 3);
         let ticket = if id % 3 == 1 {
             loop {
-                match log.try_append(&[front, rest], Room::Ordinary).unwrap() {
+                match log.try_append(&[front, rest], SpacePriority::Ordinary).unwrap() {
                     Some(ticket) => break ticket,
                     None => thread::yield_now(),
                 }
             }
         } else {
-            log.append(&[front, rest], Room::Ordinary).unwrap()
+            log.append(&[front, rest], SpacePriority::Ordinary).unwrap()
         };
         let at = if id % 2 == 0 { ticket.wait() } else { block_on(ticket) };
         records.push((at.unwrap(), payload));
@@ -86,7 +86,7 @@ fn long_record_takes_one_write_together_with_short_ones() {
     put(&log, &payload(0, 100));
     let calls = || [Op::Write, Op::Sync].map(|op| disk.calls(op));
     let before = calls();
-    let append = |id, bytes| log.append(&[&payload(id, bytes)], Room::Ordinary).unwrap();
+    let append = |id, bytes| log.append(&[&payload(id, bytes)], SpacePriority::Ordinary).unwrap();
     let tickets = [append(1, 1000), append(2, 2 * BUFFER_BYTES), append(3, 1000)];
     for ticket in tickets {
         ticket.wait().unwrap();
@@ -113,8 +113,10 @@ fn long_and_short_records_of_many_threads_and_futures_are_all_durable() {
                         let parts: &[&[u8]] = &[&payload];
                         let at = match thread % 3 {
                             0 => put(log, &payload),
-                            1 => started(log.append(parts, Room::Ordinary).unwrap()).position(),
-                            _ => block_on(log.append(parts, Room::Ordinary).unwrap()).unwrap(),
+                            1 => started(log.append(parts, SpacePriority::Ordinary).unwrap())
+                                .position(),
+                            _ => block_on(log.append(parts, SpacePriority::Ordinary).unwrap())
+                                .unwrap(),
                         };
                         assert_eq!(at.payload_bytes as usize, payload.len());
                     }
@@ -148,7 +150,7 @@ fn short_records_do_not_starve_a_record_of_a_whole_segment() {
                 });
             }
             for id in 0..8 {
-                let ticket = log.append(&[&payload(id, longest)], Room::Ordinary).unwrap();
+                let ticket = log.append(&[&payload(id, longest)], SpacePriority::Ordinary).unwrap();
                 let at = if id % 2 == 0 { ticket.wait() } else { block_on(ticket) }.unwrap();
                 assert_eq!(id_of(log.read(at).unwrap().payload()), Some(id));
             }
@@ -177,7 +179,7 @@ fn memory_of_long_records_is_freed_when_they_are_durable() {
         let dir = disk_dir();
         let log = open(dir.path()).log;
         assert_eq!(buffers(&log), [BUFFER_BYTES; 2]);
-        let ticket = log.append(&[&payload(0, 5 * BUFFER_BYTES)], Room::Ordinary).unwrap();
+        let ticket = log.append(&[&payload(0, 5 * BUFFER_BYTES)], SpacePriority::Ordinary).unwrap();
         let longest = buffers(&log).into_iter().max();
         assert!(longest.is_some_and(|bytes| bytes > 5 * BUFFER_BYTES), "{longest:?}");
         ticket.wait().unwrap();

@@ -1,10 +1,10 @@
-//! Tests records that are longer than the next segment: a longer segment is created for them, and on
-//! a full disk only they are refused.
+//! Tests records that are longer than the next segment: a longer segment is created for them, and
+//! on a full disk only they are refused.
 
 use std::sync::Arc;
 use std::thread;
 
-use haul_append_log::{Error, Log, Lsn, Options, Room};
+use haul_append_log::{Error, Log, Lsn, Options, SpacePriority};
 use haul_disk::{Disk, Op};
 use haul_disk_sim::{MemoryDisk, Survival};
 use haul_testing::eventually;
@@ -67,10 +67,10 @@ fn try_append_of_a_long_record_succeeds_after_a_while() {
         let disk = MemoryDisk::default();
         let log = opened(&disk, growing());
         let long = payload(0, LONG);
-        assert!(log.try_append(&[&long], Room::Ordinary).unwrap().is_none());
+        assert!(log.try_append(&[&long], SpacePriority::Ordinary).unwrap().is_none());
         let mut ticket = None;
         eventually("the segment is long enough", || {
-            ticket = log.try_append(&[&long], Room::Ordinary).unwrap();
+            ticket = log.try_append(&[&long], SpacePriority::Ordinary).unwrap();
             ticket.is_some()
         });
         ticket.unwrap().wait().unwrap();
@@ -96,13 +96,14 @@ fn full_disk_refuses_long_records_and_no_short_ones() {
         let long = payload(99, LONG);
         let is_full = |outcome| matches!(outcome, Err(Error::Full { .. }));
         for _ in 0..3 {
-            assert!(is_full(log.append(&[&long], Room::Ordinary).map(drop)));
+            assert!(is_full(log.append(&[&long], SpacePriority::Ordinary).map(drop)));
         }
         assert_eq!(lengths(&log), [1024], "the segment was sealed for nothing");
         assert_eq!(log.space().unwrap().next_bytes, 512 << 10, "the next segment is kept");
         thread::scope(|scope| {
-            let refused = scope
-                .spawn(|| (0..50).all(|_| is_full(log.append(&[&long], Room::Ordinary).map(drop))));
+            let refused = scope.spawn(|| {
+                (0..50).all(|_| is_full(log.append(&[&long], SpacePriority::Ordinary).map(drop)))
+            });
             // These records also need the next segment.
             put_long(&log, 30..40);
             assert!(refused.join().unwrap());
@@ -121,12 +122,12 @@ fn try_append_of_a_long_record_returns_none_on_a_full_disk() {
         let (disk, log) = nearly_full();
         let long = payload(99, LONG);
         for id in 30..34 {
-            assert!(log.try_append(&[&long], Room::Ordinary).unwrap().is_none());
+            assert!(log.try_append(&[&long], SpacePriority::Ordinary).unwrap().is_none());
             put(&log, &payload(id, 3000));
         }
         disk.limit(None);
         eventually("the segment is long enough", || {
-            log.try_append(&[&long], Room::Ordinary).unwrap().is_some()
+            log.try_append(&[&long], SpacePriority::Ordinary).unwrap().is_some()
         });
         log.close().unwrap();
         check(&disk, small(), (0..34).chain([99]));
@@ -148,7 +149,7 @@ fn long_records_of_compaction_use_the_reserve_on_a_full_disk() {
         disk.limit(Some(disk.used_bytes()));
         let mut id = 8;
         let refused = loop {
-            match log.append(&[&payload(id, LONG)], Room::Ordinary) {
+            match log.append(&[&payload(id, LONG)], SpacePriority::Ordinary) {
                 Ok(ticket) => drop(ticket.wait().unwrap()),
                 Err(error) => break error,
             }
@@ -156,7 +157,7 @@ fn long_records_of_compaction_use_the_reserve_on_a_full_disk() {
         };
         assert!(matches!(refused, Error::Full { .. }), "{refused:?}");
         assert_eq!(log.space().unwrap().reserved_segments, 2);
-        log.append(&[&payload(id, LONG)], Room::Compaction).unwrap().wait().unwrap();
+        log.append(&[&payload(id, LONG)], SpacePriority::Compaction).unwrap().wait().unwrap();
         log.truncate_front(Lsn::new(2, 0)).unwrap();
         eventually("the reserve is complete", || log.space().unwrap().reserved_segments == 2);
         check(&disk, options(), 1..=id);
@@ -171,7 +172,7 @@ fn failed_removal_of_a_shorter_segment_stops_the_log_and_loses_nothing() {
         put_long(&log, 0..2);
         eventually("the next segment is ready", || log.space().unwrap().next_bytes > 0);
         disk.fail_once(Op::Remove, 1, Errno::IO);
-        let refused = log.append(&[&payload(2, LONG)], Room::Ordinary).map(drop);
+        let refused = log.append(&[&payload(2, LONG)], SpacePriority::Ordinary).map(drop);
         assert!(matches!(refused, Err(Error::Latched { .. })), "{refused:?}");
         drop(log);
         disk.heal();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use haul_append_log::{Error, Log, Lsn, OnDamage, Options, Position, Room, segment_name};
+use haul_append_log::{Error, Log, Lsn, OnDamage, Options, Position, SpacePriority, segment_name};
 use haul_disk::{Disk, Op};
 use haul_disk_sim::{Crash, Crashes, Medium, MemoryDisk, Survival, crash_everywhere};
 use rustix::io::Errno;
@@ -98,7 +98,7 @@ fn failure_and_truncation_leave_no_apparent_gap() {
     let log = open_on(Arc::new(faulty.clone()), small()).unwrap().log;
     put_long(&log, 150..160);
     faulty.fail_always(Op::Sync, Errno::IO);
-    assert!(log.append(&[&payload(1000, 100)], Room::Ordinary).unwrap().wait().is_err());
+    assert!(log.append(&[&payload(1000, 100)], SpacePriority::Ordinary).unwrap().wait().is_err());
     drop(log);
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     put_long(&log, 160..240);

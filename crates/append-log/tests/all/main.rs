@@ -57,7 +57,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use haul_append_log::{Log, Options, Position, Recovered, Room, SyncMethod, Ticket};
+use haul_append_log::{Log, Options, Position, Recovered, SpacePriority, SyncMethod, Ticket};
 use haul_disk::{Disk, OsDisk};
 use haul_testing::{disk_dir, within_a_minute};
 use tempfile::TempDir;
@@ -102,12 +102,12 @@ fn open(dir: &Path) -> OpenedLog {
 
 /// Appends a record and waits until it is durable.
 fn put(log: &Log, payload: &[u8]) -> Position {
-    log.append(&[payload], Room::Ordinary).unwrap().wait().unwrap()
+    log.append(&[payload], SpacePriority::Ordinary).unwrap().wait().unwrap()
 }
 
 /// Requests the commit of a ticket's batch, and returns the ticket.
 fn started(ticket: Ticket) -> Ticket {
-    ticket.begin();
+    ticket.request_commit();
     ticket
 }
 

@@ -1,6 +1,6 @@
 //! Executes random operations on a log, for tests of crashes and of a model.
 
-use haul_append_log::{Error, Options, Room};
+use haul_append_log::{Error, Options, SpacePriority};
 use haul_disk::Op;
 use haul_disk_sim::Survival;
 use haul_testing::Random;
@@ -21,9 +21,9 @@ pub(crate) fn options() -> Options {
 /// Executes a random operation.
 pub(crate) fn run_random(history: &mut History, random: &mut Random) {
     match random.below(16) {
-        0..5 => history.put(&[PAGES; 3], Room::Ordinary).unwrap(),
-        5..9 => history.put(&[60_000; 9], Room::Ordinary).unwrap(),
-        9 => history.put(&[8, 700, 3000, 100], Room::Ordinary).unwrap(),
+        0..5 => history.put(&[PAGES; 3], SpacePriority::Ordinary).unwrap(),
+        5..9 => history.put(&[60_000; 9], SpacePriority::Ordinary).unwrap(),
+        9 => history.put(&[8, 700, 3000, 100], SpacePriority::Ordinary).unwrap(),
         10..12 => history.truncate_front(1 + index(random.below(2))).unwrap(),
         12..14 => {
             let records = history.now.acknowledged.len();
@@ -43,7 +43,7 @@ fn index(number: u64) -> usize {
 /// Makes file creation fail until the log and its reserve are full.
 fn fill_the_disk(history: &mut History) {
     history.disk.fail_always(Op::Create, Errno::NOSPC);
-    for (bytes, room) in [(60_000, Room::Ordinary), (3000, Room::Reserve)] {
+    for (bytes, room) in [(60_000, SpacePriority::Ordinary), (3000, SpacePriority::Reserve)] {
         while match history.put(&[bytes], room) {
             Ok(()) => true,
             Err(Error::Full { .. }) => false,
@@ -51,7 +51,7 @@ fn fill_the_disk(history: &mut History) {
         } {}
     }
     history.disk.heal();
-    history.put(&[1000], Room::Ordinary).unwrap();
+    history.put(&[1000], SpacePriority::Ordinary).unwrap();
 }
 
 /// Makes a write or sync fail during appends or a truncation, and opens the log again.
@@ -66,11 +66,11 @@ fn fail_write_or_sync(history: &mut History, random: &mut Random) {
     history.disk.fail_once(op, 1 + random.below(2), Errno::IO);
     let records = history.now.acknowledged.len();
     let failed = match random.below(2) {
-        0 => history.put(&[PAGES; 5], Room::Ordinary),
+        0 => history.put(&[PAGES; 5], SpacePriority::Ordinary),
         _ => history.truncate_back(records.saturating_sub(3)),
     };
     if failed.is_ok() {
-        drop(history.put(&[20_000], Room::Ordinary));
+        drop(history.put(&[20_000], SpacePriority::Ordinary));
     }
     // A failure in the preparing thread is returned to the next append that needs the segment.
     history.disk.heal();

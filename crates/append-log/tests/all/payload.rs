@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use haul_append_log::{Error, Log, Lsn, Position, Room};
+use haul_append_log::{Error, Log, Lsn, Position, SpacePriority};
 use haul_testing::Random;
 
 /// Returns the payload with this id and a length of `bytes` bytes, but at least 8.
@@ -54,7 +54,7 @@ const EACH: u64 = 16;
 pub(crate) fn run(log: &Log, first: u64, acknowledged: &(dyn Fn(u64, Lsn) + Sync)) -> Outcome {
     let put = |outcome: &mut Outcome, id: u64, bytes: usize| {
         let was_latched = log.is_latched();
-        let ticket = log.append(&[&payload(id, bytes)], Room::Ordinary);
+        let ticket = log.append(&[&payload(id, bytes)], SpacePriority::Ordinary);
         match ticket.and_then(haul_append_log::Ticket::wait) {
             Ok(at) => {
                 assert!(!was_latched, "a latched log accepted a record");

@@ -9,7 +9,7 @@ use std::process::Child;
 use std::sync::Arc;
 use std::thread;
 
-use haul_append_log::{Log, Lsn, Options, Room, SyncMethod, Ticket};
+use haul_append_log::{Log, Lsn, Options, SpacePriority, SyncMethod, Ticket};
 use haul_disk::OsDisk;
 use haul_disk_sim::{Parameters, SpinningDisk, print_count};
 use haul_testing::{PrintOnPanic, Random, child_test, replay_command, seed, skip};
@@ -68,7 +68,7 @@ fn append(log: &Log, round: u64, thread: u64) -> haul_append_log::Result<()> {
         let until = count + 1 + random.below(AT_ONCE);
         let tickets = (count..until).map(|count| {
             let bytes = usize::try_from(8 + random.below(6000)).unwrap();
-            log.append(&[&payload(id(round, thread, count), bytes)], Room::Ordinary)
+            log.append(&[&payload(id(round, thread, count), bytes)], SpacePriority::Ordinary)
         });
         let tickets = tickets.collect::<haul_append_log::Result<Vec<Ticket>>>()?;
         for (count, ticket) in (count..).zip(tickets) {

@@ -7,8 +7,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use haul_append_log::{
-    Error, Log, Lsn, OnDamage, Options, Position, ReadOnlyLog, ReadOnlyReport, Replay, Room,
-    SegmentInfo, segment_name,
+    Error, Log, Lsn, OnDamage, Options, Position, ReadOnlyLog, ReadOnlyReport, Replay, SegmentInfo,
+    SpacePriority, segment_name,
 };
 use haul_disk::{Op, OsDisk};
 use haul_disk_sim::{Crashes, Medium, MemoryDisk, Survival, crash_everywhere};
@@ -240,7 +240,7 @@ fn child_that_writes_beside_readers() {
         // Each batch has several records, so that a reader may see a part of it.
         let append = |part: u64| {
             let bytes = usize::try_from(8 + (id * 7 + part) * 997 % 20_000).unwrap();
-            log.append(&[&payload(id * 4 + part, bytes)], Room::Ordinary).unwrap()
+            log.append(&[&payload(id * 4 + part, bytes)], SpacePriority::Ordinary).unwrap()
         };
         let tickets: Vec<_> = (0..4).map(append).collect();
         tickets.into_iter().for_each(|ticket| assert!(ticket.wait().is_ok()));

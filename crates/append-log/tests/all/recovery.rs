@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use haul_append_log::{
-    Error, Log, OnDamage, Options, Position, Replay, Room, SegmentInfo, segment_name,
+    Error, Log, OnDamage, Options, Position, Replay, SegmentInfo, SpacePriority, segment_name,
 };
 use haul_disk::{Disk, Op, OsDisk};
 use haul_disk_sim::{FaultyDisk, Medium, MemoryDisk, Survival};
@@ -68,7 +68,7 @@ fn records_of_dropped_tickets_are_durable_after_close() {
     let disk = MemoryDisk::default();
     let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
     for id in 0..50 {
-        drop(log.append(&[&payload(id, 1000)], Room::Ordinary).unwrap());
+        drop(log.append(&[&payload(id, 1000)], SpacePriority::Ordinary).unwrap());
     }
     log.close().unwrap();
     let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();

@@ -23,7 +23,8 @@ fn payload(n: u32) -> Vec<u8> {
 
 /// Appends records, and waits for every tenth and for the last one.
 fn append(log: &Log, records: Range<u32>) -> Position {
-    let tickets = records.map(|n| (n, log.append(&[&payload(n)], Room::Ordinary).unwrap()));
+    let tickets =
+        records.map(|n| (n, log.append(&[&payload(n)], SpacePriority::Ordinary).unwrap()));
     let mut last = None;
     for (n, ticket) in tickets {
         last = if n % 10 == 9 { Some(ticket.wait().unwrap()) } else { None };

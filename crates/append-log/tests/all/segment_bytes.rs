@@ -190,19 +190,19 @@ fn rebuilt_segment_is_continued_by_another_process() {
     rebuilt.write(0, &copy).unwrap();
     rebuilt.sync().unwrap();
     let again = RebuiltSegment::open(&disk, &copy).unwrap().unwrap();
-    assert!(again.ends_at(from).unwrap() && !again.ends_at(from - 8).unwrap());
+    assert!(again.is_zero_from(from).unwrap() && !again.is_zero_from(from - 8).unwrap());
     let mut local = Vec::new();
     again.read(4096, from, &mut |piece| local.extend_from_slice(piece)).unwrap();
     assert!(local == copy[4096..]);
     let mut payloads = Vec::new();
     let mut each = |payload: &[u8]| payloads.push(payload.to_vec());
-    again.records(0, &copy, &mut each).unwrap();
-    again.records(from, &rest, &mut each).unwrap();
+    again.verify_records(0, &copy, &mut each).unwrap();
+    again.verify_records(from, &rest, &mut each).unwrap();
     assert_eq!(payloads, [&b"first"[..], b"second"]);
     let mut damaged = rest.clone();
     damaged[33] ^= 1;
     for invalid in [&damaged[..], &rest[..rest.len() - 8], &rest[8..]] {
-        assert!(matches!(again.records(from, invalid, &mut |_| {}), Err(Error::Invalid(_))));
+        assert!(matches!(again.verify_records(from, invalid, &mut |_| {}), Err(Error::Invalid(_))));
     }
     // A power cut may have left only the first header page.
     let end = 1 << 20;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use haul_append_log::{Lsn, Options, Room, segment_name};
+use haul_append_log::{Lsn, Options, SpacePriority, segment_name};
 use haul_disk::{Disk, OsDisk};
 use haul_disk_sim::MemoryDisk;
 
@@ -25,7 +25,7 @@ fn rotate_with_spare(what: &str, name: &str, create: impl Fn(&Path), options: &O
     let log = try_open(dir.path(), options.clone()).unwrap().log;
     let spares = log.spare_segments();
     put_long(&log, 40..120);
-    drop(log.append(&[b"not waited for"], Room::Ordinary).unwrap());
+    drop(log.append(&[b"not waited for"], SpacePriority::Ordinary).unwrap());
     drop(log);
     let mut found = try_open(dir.path(), small()).unwrap().records;
     found.pop();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_append_log::{Position, Room, segment_name};
+use haul_append_log::{Position, SpacePriority, segment_name};
 use haul_disk_sim::{Medium, MemoryDisk, Survival};
 
 use crate::payload::{ids, payload};
@@ -22,7 +22,7 @@ pub(crate) fn batches(last: bool) -> Batches {
     let append = |id: usize| {
         // The lengths are multiples of 8, so records have no padding and each byte belongs to a
         // record.
-        log.append(&[&payload(id as u64, [40, 48, 104][id % 3])], Room::Ordinary).unwrap()
+        log.append(&[&payload(id as u64, [40, 48, 104][id % 3])], SpacePriority::Ordinary).unwrap()
     };
     let mut positions: Vec<_> = (0..4).map(|id| append(id).wait().unwrap()).collect();
     // Records appended during a sync form the next batch.
@@ -103,7 +103,7 @@ fn records_after_a_torn_record_never_reappear() {
     // The records fill whole pages, so appending a record overwrites no later record. Only recovery
     // can overwrite the records after the torn one.
     const BYTES: usize = 8192 - 32;
-    let append = |id| log.append(&[&payload(id, BYTES)], Room::Ordinary).unwrap();
+    let append = |id| log.append(&[&payload(id, BYTES)], SpacePriority::Ordinary).unwrap();
     let together = || (1..4).map(append).collect::<Vec<_>>();
     let (_, others) = disk.during_a_sync(|| started(append(0)), together);
     let torn: Vec<_> = others.into_iter().map(|ticket| ticket.wait().unwrap()).collect();

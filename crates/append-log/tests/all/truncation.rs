@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_append_log::{Error, Log, Lsn, Options, Position, Room};
+use haul_append_log::{Error, Log, Lsn, Options, Position, SpacePriority};
 use haul_disk::Op;
 use haul_disk_sim::{Crash, Crashes, MemoryDisk, Survival, crash_everywhere};
 use rustix::io::Errno;
@@ -39,7 +39,7 @@ fn interrupted_truncation_removes_all_records_or_none() {
     let crashes = Crashes { again_one_in: 2, again_steps: u64::MAX, ..Crashes::default() };
     let workload = |disk: &MemoryDisk| {
         let mut history = History::begin(disk, small());
-        (0..4).for_each(|_| history.put(&[PAGES], Room::Ordinary).unwrap());
+        (0..4).for_each(|_| history.put(&[PAGES], SpacePriority::Ordinary).unwrap());
         history.truncate_back(1).unwrap();
     };
     let recover = |(): &(), crash: &Crash| drop(History::recover(crash, small()));
@@ -53,17 +53,17 @@ fn log_continues_after_a_prepared_unused_reserve() {
     let workload = |disk: &MemoryDisk| {
         let mut history = History::begin(disk, options());
         disk.fail_always(Op::Create, Errno::NOSPC);
-        while history.put(&[20_000], Room::Ordinary).is_ok() {}
+        while history.put(&[20_000], SpacePriority::Ordinary).is_ok() {}
         // The header of the reserve segment, which is used on a full disk, is durable before the
         // segment gets its first record.
         while history.log().segments().len() == 1 {
-            history.put(&[3000], Room::Reserve).unwrap();
+            history.put(&[3000], SpacePriority::Reserve).unwrap();
         }
     };
     let crashes = Crashes { all_up_to: 2, draws: 1, again_one_in: u64::MAX, ..Crashes::default() };
     crash_everywhere(&crashes, workload, |(), crash| {
         let mut history = History::recover(crash, options());
-        (0..60).for_each(|_| history.put(&[20_000], Room::Ordinary).unwrap());
+        (0..60).for_each(|_| history.put(&[20_000], SpacePriority::Ordinary).unwrap());
         assert!(history.log().segments().len() > 1);
     });
 }
@@ -78,7 +78,7 @@ fn failed_write_of_truncation_header_latches_the_log() {
         let failed = log.truncate_back(positions[10].lsn);
         assert!(matches!(failed, Err(Error::Latched { .. })), "{op:?}: {failed:?}");
         // It is unknown whether the truncation is effective, so no append may be acknowledged.
-        let refused = log.append(&[b"more"], Room::Ordinary).map(drop);
+        let refused = log.append(&[b"more"], SpacePriority::Ordinary).map(drop);
         assert!(matches!(refused, Err(Error::Latched { .. })), "{op:?}: {refused:?}");
         for survival in [Survival::Nothing, Survival::Everything] {
             let opened = start(&disk.medium().cut(survival), small()).unwrap();
@@ -133,7 +133,7 @@ fn failed_open_of_a_new_segment_leaves_no_gap() {
             let mut acknowledged = 0;
             for id in 100..200 {
                 // The append that needs the segment fails; the next append retries the creation.
-                let ticket = log.append(&[&payload(id, 30_000)], Room::Ordinary);
+                let ticket = log.append(&[&payload(id, 30_000)], SpacePriority::Ordinary);
                 acknowledged += u64::from(ticket.is_ok_and(|ticket| ticket.wait().is_ok()));
             }
             met += u32::from(disk.faulted_thread().is_some());
@@ -192,7 +192,7 @@ fn reader_during_a_sync_sees_no_unsynced_record() {
     put(&log, &payload(0, 100));
     let mut reader = log.reader(Lsn::default());
     assert!(reader.read_next().unwrap().is_some());
-    let append = || started(log.append(&[&payload(1, 100)], Room::Ordinary).unwrap());
+    let append = || started(log.append(&[&payload(1, 100)], SpacePriority::Ordinary).unwrap());
     let (ticket, seen) = disk.during_a_sync(append, || reader.read_next().unwrap().is_some());
     assert!(!seen, "an unsynced record was delivered");
     ticket.wait().unwrap();

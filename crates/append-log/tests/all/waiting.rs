@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use haul_append_log::{Error, Lsn, Room};
+use haul_append_log::{Error, Lsn, SpacePriority};
 use haul_disk::Op;
 use haul_disk_sim::Survival;
 use haul_testing::eventually;
@@ -24,7 +24,7 @@ fn ticket_polled_many_times_registers_its_waker_once() {
         let counted = Arc::new(Unpark(thread::current()));
         let waker = Waker::from(Arc::clone(&counted));
         let mut context = Context::from_waker(&waker);
-        let append = |id| log.append(&[&payload(id, 100)], Room::Ordinary).unwrap();
+        let append = |id| log.append(&[&payload(id, 100)], SpacePriority::Ordinary).unwrap();
         let (first, mut pending) = disk.during_a_sync(
             || started(append(0)),
             || {
@@ -59,9 +59,9 @@ fn try_append_returns_none_while_the_buffer_is_full() {
     within_a_minute("appends without blocking", || {
         let (disk, log) = on_memory();
         let bytes = payload(0, 20_000);
-        let try_append = || log.try_append(&[&bytes], Room::Ordinary).unwrap();
+        let try_append = || log.try_append(&[&bytes], SpacePriority::Ordinary).unwrap();
         let ((), tickets) = disk.during_a_sync(
-            || drop(started(log.append(&[&bytes], Room::Ordinary).unwrap())),
+            || drop(started(log.append(&[&bytes], SpacePriority::Ordinary).unwrap())),
             || {
                 let tickets: Vec<_> = std::iter::from_fn(try_append).collect();
                 assert!(try_append().is_none());
@@ -85,7 +85,7 @@ fn try_append_returns_none_on_a_full_disk() {
     let (disk, log) = on_memory();
     disk.limit(Some(3 << 20));
     let bytes = payload(0, 30_000);
-    let refused = (0..500).find_map(|_| match log.append(&[&bytes], Room::Ordinary) {
+    let refused = (0..500).find_map(|_| match log.append(&[&bytes], SpacePriority::Ordinary) {
         Ok(ticket) => {
             ticket.wait().unwrap();
             None
@@ -94,8 +94,8 @@ fn try_append_returns_none_on_a_full_disk() {
     });
     assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
     eventually("the attempt to create a segment fails again", || {
-        assert!(log.try_append(&[&bytes], Room::Ordinary).unwrap().is_none());
-        matches!(log.append(&[&bytes], Room::Ordinary), Err(Error::Full { .. }))
+        assert!(log.try_append(&[&bytes], SpacePriority::Ordinary).unwrap().is_none());
+        matches!(log.append(&[&bytes], SpacePriority::Ordinary), Err(Error::Full { .. }))
     });
 }
 
@@ -104,7 +104,7 @@ fn record_of_a_dropped_ticket_becomes_durable() {
     within_a_minute("dropped tickets", || {
         let (disk, log) = on_memory();
         for id in 0..300 {
-            drop(log.append(&[&payload(id, 6000)], Room::Ordinary).unwrap());
+            drop(log.append(&[&payload(id, 6000)], SpacePriority::Ordinary).unwrap());
         }
         let is_durable = || {
             let left = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
@@ -134,7 +134,7 @@ fn poll_once_and_orphan(future: impl Future<Output = ()> + Send + 'static) {
 fn waker_may_drop_its_ticket() {
     within_a_minute("a waker that owns its task", || {
         let (disk, log) = on_memory();
-        let append = |id| log.append(&[&payload(id, 100)], Room::Ordinary).unwrap();
+        let append = |id| log.append(&[&payload(id, 100)], SpacePriority::Ordinary).unwrap();
         // Both futures are polled during a sync, so both are pending.
         let (first, ()) = disk.during_a_sync(
             || started(append(0)),
@@ -173,7 +173,7 @@ fn close_wakes_all_waiting_readers() {
                     })
                 })
                 .collect();
-            drop(log.append(&[b"the last one"], Room::Ordinary).unwrap());
+            drop(log.append(&[b"the last one"], SpacePriority::Ordinary).unwrap());
             log.close().unwrap();
             for reader in readers {
                 assert_eq!(reader.join().unwrap(), 51);

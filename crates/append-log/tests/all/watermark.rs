@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use haul_append_log::{Error, Log, Lsn, Options, Position, Room, segment_name};
+use haul_append_log::{Error, Log, Lsn, Options, Position, SpacePriority, segment_name};
 use haul_disk::{Disk, Op, OsDisk};
 use haul_disk_sim::{FaultyDisk, Medium, MemoryDisk, Survival};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ fn batches(log: &Log) -> u64 {
 
 /// Appends two batches with one record each and one batch with three records.
 fn three_batches(disk: &MemoryDisk, log: &Log) -> Vec<Position> {
-    let append = |id| log.append(&[&payload(id, 48)], Room::Ordinary).unwrap();
+    let append = |id| log.append(&[&payload(id, 48)], SpacePriority::Ordinary).unwrap();
     let mut positions = vec![append(0).wait().unwrap()];
     let together = || (2..5).map(append).collect::<Vec<_>>();
     let (first, others) = disk.during_a_sync(|| started(append(1)), together);
@@ -117,7 +117,7 @@ fn idle_log_writes_exactly_one_watermark() {
 fn log_with_an_unwaited_ticket_is_not_idle() {
     let (_, log) = on_memory();
     put(&log, &payload(0, 100));
-    let ticket = log.append(&[&payload(1, 100)], Room::Ordinary).unwrap();
+    let ticket = log.append(&[&payload(1, 100)], SpacePriority::Ordinary).unwrap();
     log.write_watermark().unwrap();
     assert_eq!(batches(&log), 3, "both records, then the watermark");
     ticket.wait().unwrap();
@@ -133,7 +133,7 @@ fn full_segment_is_sealed_instead_of_a_watermark() {
         disk.fail_always(Op::Create, Errno::NOSPC);
         let mut id = 0;
         for bytes in [30_000, 8] {
-            while log.append(&[&payload(id, bytes)], Room::Ordinary).map(drop).is_ok() {
+            while log.append(&[&payload(id, bytes)], SpacePriority::Ordinary).map(drop).is_ok() {
                 id += 1;
             }
         }
@@ -143,7 +143,7 @@ fn full_segment_is_sealed_instead_of_a_watermark() {
         assert_eq!(batches(&log), before, "a watermark without space");
         disk.heal();
         // This append requests the next segment, for which it does not wait.
-        assert!(log.try_append(&[&payload(id, 8)], Room::Ordinary).unwrap().is_none());
+        assert!(log.try_append(&[&payload(id, 8)], SpacePriority::Ordinary).unwrap().is_none());
         while batches(&log) == before {
             log.write_watermark().unwrap();
             thread::yield_now();

@@ -1,8 +1,9 @@
-//! Tests futures that wait for records, and readers, with wakers that panic, block, or call the log.
+//! Tests futures that wait for records, and readers, with wakers that panic, block, or call the
+//! log.
 
 use std::sync::Arc;
 
-use haul_append_log::{Error, Lsn, Room};
+use haul_append_log::{Error, Lsn, SpacePriority};
 use haul_sync::shuttle::rand::{Rng, thread_rng};
 use haul_sync::shuttle::thread;
 
@@ -51,10 +52,10 @@ fn wakers_may_drop_the_last_reference_to_a_ticket() {
         let log = Fixture::new();
         let other = log.clone();
         let polling = thread::spawn(move || {
-            let ticket = other.log.append(&[b"owned"], Room::Ordinary).unwrap();
+            let ticket = other.log.append(&[b"owned"], SpacePriority::Ordinary).unwrap();
             poll_once_and_orphan(async move { assert!(ticket.await.is_ok()) });
             poll_once_and_orphan(async move {
-                let ticket = other.log.append(&[b"also owned"], Room::Ordinary);
+                let ticket = other.log.append(&[b"also owned"], SpacePriority::Ordinary);
                 assert!(ticket.unwrap().await.is_ok());
             });
         });
@@ -75,7 +76,7 @@ fn wakers_may_drop_the_last_reference_to_the_log() {
         log.put_and_forget(&[2; HALF_BUFFER]);
         let Fixture { log, .. } = log;
         poll_once_and_orphan(async move {
-            let ticket = log.append(&[&[3; HALF_BUFFER]], Room::Ordinary).unwrap();
+            let ticket = log.append(&[&[3; HALF_BUFFER]], SpacePriority::Ordinary).unwrap();
             drop(ticket.await);
         });
         // Reading ends when the log is closed.
@@ -93,8 +94,9 @@ fn wakers_may_call_and_wait_for_the_log() {
         let log = Fixture::new();
         let executor = Executor::default();
         let other = log.clone();
-        let call =
-            move || drop(other.log.append(&[&[9; HALF_BUFFER]], Room::Ordinary).unwrap().wait());
+        let call = move || {
+            drop(other.log.append(&[&[9; HALF_BUFFER]], SpacePriority::Ordinary).unwrap().wait())
+        };
         let on_wake = OnWake::Call(Arc::new(call));
         for byte in [1_u8, 2] {
             let log = log.clone();
@@ -146,7 +148,7 @@ fn full_buffers_delay_futures_and_stop_none() {
             });
         }
         // A refused append delays no other future.
-        drop(log.log.try_append(&[&[4; HALF_BUFFER]], Room::Ordinary).unwrap());
+        drop(log.log.try_append(&[&[4; HALF_BUFFER]], SpacePriority::Ordinary).unwrap());
         executor.start().join().unwrap();
         log.check(6);
     });
@@ -169,7 +171,7 @@ fn every_future_gets_an_outcome_when_a_sync_fails() {
         let mut reader = log.log.reader(Lsn::default());
         let reading = thread::spawn(move || while reader.wait_next(None).unwrap().is_some() {});
         let running = executor.start();
-        let outcome = log.log.append(&[b"one"], Room::Ordinary).map(drop);
+        let outcome = log.log.append(&[b"one"], SpacePriority::Ordinary).map(drop);
         assert!(matches!(outcome, Ok(()) | Err(Error::Latched { .. })));
         drop(log);
         running.join().unwrap();

@@ -1,7 +1,7 @@
 //! Tests threads and futures that append records longer than an append buffer, or than the next
 //! segment, among short ones.
 
-use haul_append_log::{Error, Position, Room, Ticket};
+use haul_append_log::{Error, Position, SpacePriority, Ticket};
 use haul_sync::shuttle::rand::{Rng, thread_rng};
 
 use crate::tasks::{Executor, OnWake};
@@ -45,7 +45,7 @@ fn long_records_of_futures_delay_writers_and_stop_none() {
                 assert!(log.put_async(&[byte; 90]).await);
             });
         }
-        drop(log.log.try_append(&[&vec![4; LONG]], Room::Ordinary).unwrap());
+        drop(log.log.try_append(&[&vec![4; LONG]], SpacePriority::Ordinary).unwrap());
         let running = executor.start();
         assert!(log.put(&[5; HALF_BUFFER]) && log.put(&vec![6; LONG]));
         running.join().unwrap();
@@ -84,7 +84,7 @@ fn every_writer_of_a_long_record_gets_an_outcome_when_a_sync_fails() {
         let future = log.clone();
         executor.spawn(OnWake::Queue, async move {
             let payload = vec![1; 2 * LONG];
-            let outcome = match future.log.append(&[&payload], Room::Ordinary) {
+            let outcome = match future.log.append(&[&payload], SpacePriority::Ordinary) {
                 Ok(ticket) => ticket.await,
                 Err(error) => Err(error),
             };
@@ -95,7 +95,7 @@ fn every_writer_of_a_long_record_gets_an_outcome_when_a_sync_fails() {
             let log = log.clone();
             Box::new(move || {
                 for payload in [vec![byte; bytes], vec![byte; 100]] {
-                    let ticket = log.log.append(&[&payload], Room::Ordinary);
+                    let ticket = log.log.append(&[&payload], SpacePriority::Ordinary);
                     note(&log, ticket.and_then(Ticket::wait), &payload);
                 }
             }) as Box<dyn FnOnce() + Send>

@@ -17,7 +17,7 @@ mod threads;
 
 use std::sync::{Arc, Mutex};
 
-use haul_append_log::{Error, Log, Options, Position, Room, SyncMethod, segment_name};
+use haul_append_log::{Error, Log, Options, Position, SpacePriority, SyncMethod, segment_name};
 
 use crate::disk::TinyDisk;
 use crate::explore::{explore_part, in_threads};
@@ -90,13 +90,13 @@ impl Fixture {
 
     /// Appends a record and waits until it is durable. Returns `false` if the log has stopped.
     fn put(&self, payload: &[u8]) -> bool {
-        let ticket = self.log.append(&[payload], Room::Ordinary);
+        let ticket = self.log.append(&[payload], SpacePriority::Ordinary);
         self.note(ticket.and_then(haul_append_log::Ticket::wait), payload)
     }
 
     /// Does the same as [`Fixture::put`] in a future.
     async fn put_async(&self, payload: &[u8]) -> bool {
-        let outcome = match self.log.append(&[payload], Room::Ordinary) {
+        let outcome = match self.log.append(&[payload], SpacePriority::Ordinary) {
             Ok(ticket) => ticket.await,
             Err(error) => Err(error),
         };
@@ -105,7 +105,7 @@ impl Fixture {
 
     /// Appends a record and drops its ticket.
     fn put_and_forget(&self, payload: &[u8]) {
-        drop(self.log.append(&[payload], Room::Ordinary).unwrap());
+        drop(self.log.append(&[payload], SpacePriority::Ordinary).unwrap());
     }
 
     /// Reads `count` records, and waits for each until it is durable.

@@ -1,6 +1,6 @@
 //! Tests threads that append, read, close and truncate a log, with failing syncs and new segments.
 
-use haul_append_log::{Lsn, Room, Ticket};
+use haul_append_log::{Lsn, SpacePriority, Ticket};
 use haul_sync::shuttle::rand::{Rng, thread_rng};
 use haul_sync::shuttle::thread;
 
@@ -135,8 +135,8 @@ fn every_writer_gets_an_outcome_when_a_sync_fails() {
         let mut bodies: Vec<_> = (1..4).map(writer).collect();
         let other = log.clone();
         bodies.push(Box::new(move || {
-            let ticket = other.log.append(&[b"begun"], Room::Ordinary);
-            ticket.iter().for_each(Ticket::begin);
+            let ticket = other.log.append(&[b"begun"], SpacePriority::Ordinary);
+            ticket.iter().for_each(Ticket::request_commit);
             other.note(other.log.sync().and_then(|()| ticket?.wait()), b"begun");
         }));
         in_threads(bodies);
@@ -149,7 +149,7 @@ fn every_writer_gets_an_outcome_when_a_sync_fails() {
 fn tickets_outlive_the_log_and_get_an_outcome() {
     explore("tickets that outlive the log", || {
         let log = Fixture::new();
-        let append = |payload: &[u8]| log.log.append(&[payload], Room::Ordinary).unwrap();
+        let append = |payload: &[u8]| log.log.append(&[payload], SpacePriority::Ordinary).unwrap();
         let (first, second) = (append(b"first"), append(b"second"));
         let (a, b) = (log.disk.clone(), log.disk.clone());
         let waiting = [
@@ -189,7 +189,9 @@ fn truncations_stop_no_writer() {
         in_threads(vec![
             Box::new(move || {
                 for payload in [b"one", b"two"] {
-                    assert!(a.log.append(&[payload], Room::Ordinary).unwrap().wait().is_ok());
+                    assert!(
+                        a.log.append(&[payload], SpacePriority::Ordinary).unwrap().wait().is_ok()
+                    );
                 }
             }),
             Box::new(move || b.log.truncate_back(end).unwrap()),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haul_append_log::{Log, Options, Position, Room, Stats};
+use haul_append_log::{Log, Options, Position, SpacePriority, Stats};
 use haul_disk::OsDisk;
 
 use super::contender::{Contender, Failure};
@@ -36,7 +36,7 @@ impl Ours {
 
     /// Appends a record, and returns the number of its segment.
     pub(crate) fn append_to_segment(&self, record: &[u8]) -> Result<u32, Failure> {
-        Ok(self.log.append(&[record], Room::Ordinary)?.wait()?.lsn.segment())
+        Ok(self.log.append(&[record], SpacePriority::Ordinary)?.wait()?.lsn.segment())
     }
 
     pub(crate) fn stats(&self) -> Stats {

@@ -54,7 +54,7 @@ impl Outcome<'_> {
                 format!("  {requests}: {} more than records", Grouped(more))
             }
         });
-        let (sorted, given) = (self.stats.travel_bytes, self.stats.unsorted_travel_bytes);
+        let (sorted, given) = (self.stats.seek_bytes, self.stats.unsorted_seek_bytes);
         let device = match self.device {
             Some(kind) => format!("{kind} disk"),
             None => "unknown kind of disk".to_owned(),
@@ -85,8 +85,8 @@ impl Outcome<'_> {
             "syncs": stats.syncs,
             "device_kind": self.device.map(|kind| kind.to_string()),
             "rounds": stats.rounds,
-            "head_travel_bytes": stats.travel_bytes,
-            "head_travel_bytes_as_given": stats.unsorted_travel_bytes,
+            "head_travel_bytes": stats.seek_bytes,
+            "head_travel_bytes_as_given": stats.unsorted_seek_bytes,
             "seconds": self.time.as_secs_f64(),
         })
     }
@@ -101,8 +101,8 @@ mod tests {
         let stats = Stats {
             writes: 1000,
             written_bytes: 8 << 20,
-            travel_bytes: 1 << 30,
-            unsorted_travel_bytes: 3 << 40,
+            seek_bytes: 1 << 30,
+            unsorted_seek_bytes: 3 << 40,
             ..Stats::default()
         };
         let mut outcome = Outcome {

@@ -49,13 +49,13 @@ pub(super) fn run(store: &Store, found: &[Damage], args: &VerifyArgs) -> Result 
     match damage.len() as u64 {
         0 => Ok(()),
         count => Err(Failure::new(format!("found {}", Count(count, "damaged region")))
-            .advise(advice(store.stats().hidden_places))),
+            .advise(advice(store.stats().hidden_ranges))),
     }
 }
 
 /// Returns the advice to print after damage was found.
-fn advice(hidden_places: u64) -> &'static str {
-    match hidden_places {
+fn advice(hidden_ranges: u64) -> &'static str {
+    match hidden_ranges {
         0 => "restore the listed objects; all others are intact, and deleted objects stay deleted",
         _ => {
             "some regions held unknown objects: restore the files, or accept the loss with \"haul \

@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Stdio};
 
-use haul_append_log::{Log, Options, Position, Room, SyncMethod, footprint, segment_name};
+use haul_append_log::{
+    Log, Options, Position, SpacePriority, SyncMethod, segment_name, stored_bytes,
+};
 use serde_json::Value;
 
 use crate::helper::{Finished, TestDir, noise};
@@ -33,7 +35,7 @@ fn open(place: &TestDir, dir: &str) -> (Log, Vec<(Position, Vec<u8>)>) {
 }
 
 fn append(log: &Log, ids: std::ops::Range<u64>) -> Vec<Position> {
-    let put = |id| log.append(&[&payload(id)], Room::Ordinary).unwrap().wait().unwrap();
+    let put = |id| log.append(&[&payload(id)], SpacePriority::Ordinary).unwrap().wait().unwrap();
     ids.map(put).collect()
 }
 
@@ -57,7 +59,7 @@ fn flip(place: &TestDir, segment: u32, offset: u64) {
 
 /// Writes bytes after the last record and the close record, as an interrupted write leaves them.
 fn tear(place: &TestDir, last: Position) {
-    let end = last.lsn.offset() + footprint(last) + 32;
+    let end = last.lsn.offset() + stored_bytes(last) + 32;
     let path = place.path("log").join(segment_name(last.lsn.segment()));
     let file = File::options().write(true).open(path).unwrap();
     file.write_all_at(&noise(1, 5000), end.into()).unwrap();

@@ -8,11 +8,11 @@ use haul_sync::thread::{self, JoinHandle};
 
 use crate::counters::Counters;
 use crate::error::{Error, Result};
+use crate::failures::WorkKind;
 use crate::inner::Inner;
 use crate::object::StoredObject;
 use crate::pending_put::future::Wake;
 use crate::pending_put::queue::{AppendedPut, WaitedPut};
-use crate::troubles::Work;
 use crate::worker::{Worker, spawn};
 
 /// The maximum number of puts that are applied under one index lock, during which readers wait.
@@ -110,7 +110,7 @@ fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
         outcomes.push((resolver, outcome));
     }
     if !records.is_empty() {
-        inner.maintenance.troubles.worked(Work::Changes);
+        inner.maintenance.failures.succeeded(WorkKind::Changes);
     }
     inner.apply_records(records);
     drop(locks);

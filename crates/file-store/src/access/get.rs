@@ -10,14 +10,14 @@ use crate::error::{Error, Result};
 use crate::index::addresses::Candidate;
 use crate::index::list::list;
 use crate::inner::Inner;
-use crate::memory::locked::BlockPlaces;
+use crate::memory::locked::DataLocation;
 use crate::needles::block_data::BlockData;
 use crate::needles::lookup::{HEAD_READ_BYTES, Read};
 use crate::needles::object::{Content, Object};
 use crate::object::{Attributes, ListPage, ListRequest, ObjectInfo, ObjectLocation};
 use crate::store::Store;
 
-/// The bytes that a listing reads ahead from a run: a page of 1,000 keys takes about 60 KB.
+/// The bytes that a listing reads ahead in a run: a page of 1,000 keys takes about 60 KB.
 const LIST_READAHEAD_BYTES: usize = 64 << 10;
 
 impl Store {
@@ -78,8 +78,8 @@ impl Store {
             return None;
         }
         let candidates = index.candidates(bucket, key);
-        let mut places = candidates.iter();
-        let first = places.next().filter(|_| places.next().is_none());
+        let mut found = candidates.iter();
+        let first = found.next().filter(|_| found.next().is_none());
         first.map(|Candidate { lsn, bytes_hint }| ObjectLocation { lsn, bytes_hint })
     }
 
@@ -89,9 +89,9 @@ impl Store {
         self.buffered_bytes(candidate_at(location))
     }
 
-    /// Returns the object at a location like [`Store::get_cached`], without another lookup: the
-    /// state of the object when [`Store::location`] was called. Returns `None` also if the object
-    /// was moved or removed since.
+    /// Returns an object like [`Store::get_cached`], in the state for which [`Store::location`]
+    /// returned this location, without another lookup. Also returns `None` if the object has since
+    /// been moved or removed.
     #[must_use]
     pub fn get_cached_at(
         &self,
@@ -111,8 +111,8 @@ impl Store {
     ///
     /// Returns `None` if the object has at most 64 KiB or a length outside `lengths`, is stored in
     /// an encoded form, is not in a volume or not wholly in the page cache, if the log still writes
-    /// near it, or if [`crate::Options::locked_bytes_max`] or the system forbids it. Use another
-    /// function then.
+    /// near it, or if [`crate::Options::locked_bytes_max`] or the system forbids it. The caller
+    /// then uses another function.
     #[must_use]
     pub fn get_locked_at(
         &self,
@@ -132,18 +132,18 @@ impl Store {
             return None;
         }
         let BlockData { record, data_at, bytes, blocks: checksums, .. } = &data;
-        let places = BlockPlaces { record, data_at: *data_at, bytes: *bytes, checksums };
-        let locked = inner.volumes.locked.lock(&inner.volumes.log, &places)?;
+        let data = DataLocation { record, data_at: *data_at, bytes: *bytes, checksums };
+        let locked = inner.volumes.locked.lock(&inner.volumes.log, &data)?;
         Counters::count(&inner.counters.local().gets);
         let content = Content::Locked(Arc::new(locked));
         Some(Object { info: entry.info(key), attributes, content })
     }
 
-    /// Returns how many volumes were removed while some of their objects were locked. After a
-    /// change, look for the objects whose [`crate::LockedObject::is_removed`] is `true`.
+    /// Returns the number of volumes that were removed while some of their objects were locked.
+    /// After an increase, look for the objects whose [`crate::LockedObject::is_removed`] is `true`.
     #[must_use]
     pub fn locked_removals(&self) -> u64 {
-        self.inner.volumes.log.shared_removals()
+        self.inner.volumes.log.locked_removals()
     }
 
     fn buffered_bytes(&self, candidate: Candidate) -> u64 {
@@ -154,8 +154,8 @@ impl Store {
     }
 
     /// Returns an object like [`Store::get`] if it has up to 1 MiB and is in a volume and in the
-    /// page cache. Returns `None` if it is longer or not cached, or if that is unknown: then call
-    /// [`Store::get`]. Never waits for the disk, so a thread that must not block can call it.
+    /// page cache. Returns `None` if it is longer or not cached, or if the system cannot tell: then
+    /// call [`Store::get`]. Never waits for the disk, so a thread that must not block can call it.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`].
@@ -168,7 +168,7 @@ impl Store {
     }
 
     /// Returns an object without its content like [`Store::head`] if its head is in the page cache;
-    /// `None` if it is not, or if that is unknown. Never waits for the disk.
+    /// `None` if it is not, or if the system cannot tell. Never waits for the disk.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`].
@@ -182,7 +182,7 @@ impl Store {
         }))
     }
 
-    /// Opens an object. `open` returns the content of an object that has no files.
+    /// Opens an object. `open` returns the content of an object whose bytes are in its needle.
     pub(super) fn get_with(
         &self,
         bucket: &str,
@@ -206,7 +206,7 @@ impl Store {
     pub fn list(&self, bucket: &str, request: &ListRequest<'_>) -> Result<ListPage> {
         Counters::count(&self.inner.counters.local().lists);
         let index = self.inner.keyspace.index.read();
-        if let Some(error) = index.doubt_all() {
+        if let Some(error) = index.any_possible_corruption() {
             return Err(error);
         }
         if !index.has_bucket(bucket) {

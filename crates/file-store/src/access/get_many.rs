@@ -36,13 +36,13 @@ pub struct GetMany<'a> {
     next: usize,
     /// `true` if no damaged place hides keys.
     is_certain: bool,
-    /// Keys whose needle moved before it was read. They are looked up again in the next window.
+    /// Keys whose needle was moved before it was read. They are looked up again in the next window.
     moved: Vec<usize>,
-    /// Keys that are looked up one by one: those that no slot of the location table matches.
+    /// Keys that match no slot of the location table. They are looked up one by one.
     unmatched: VecDeque<usize>,
-    /// The requests that `reader` made and the statistics already count, and their bytes.
+    /// The number of `reader`'s requests that the statistics already count, and their bytes.
     counted: (u64, u64),
-    /// The number of results that are not yet returned.
+    /// The number of results not yet returned.
     left: usize,
 }
 

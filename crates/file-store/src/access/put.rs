@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use haul_append_log::{Room, Ticket};
+use haul_append_log::{SpacePriority, Ticket};
 
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Entry, Replaced};
-use crate::index::quotas::{Granted, Reserved};
+use crate::index::quotas::{Reserved, WriteGrant};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::needles::object::Object;
@@ -102,16 +102,17 @@ impl Store {
         self.store(head, attributes, precondition, Source::Bytes(bytes), Reserved::nothing())
     }
 
-    /// Returns a writer for the content of an object in a bucket, which arrives in pieces. With
-    /// `expected`, the space for a big object is allocated at once, and reserved of the quotas.
+    /// Returns a writer for an object's content, which arrives in pieces. `expected` is the
+    /// content's length, if known: its quota is reserved at once, and a big object's disk space is
+    /// allocated.
     ///
     /// # Errors
     /// [`Error::QuotaExceeded`], [`Error::Full`], or [`Error::Disk`] if the file cannot be created.
     pub fn object_writer(&self, bucket: &str, expected: Option<u64>) -> Result<ObjectWriter> {
         let big_bytes = self.inner.options.big_object_bytes;
         let added = Usage { bytes: expected.unwrap_or(0), objects: 1 };
-        let granted = self.inner.keyspace.grant(bucket, expected, added)?;
-        self.new_writer(big_bytes, expected, granted)
+        let grant = self.inner.keyspace.grant(bucket, expected, added)?;
+        self.new_writer(big_bytes, expected, grant)
     }
 
     /// Creates a writer whose content goes to a file if it has `big_bytes` bytes or more.
@@ -119,7 +120,7 @@ impl Store {
         &self,
         big_bytes: u64,
         expected: Option<u64>,
-        granted: Granted,
+        grant: WriteGrant,
     ) -> Result<ObjectWriter> {
         let inner = &*self.inner;
         let is_big = expected.map_or(big_bytes == 0, |bytes| bytes >= big_bytes);
@@ -129,7 +130,7 @@ impl Store {
             }
             ObjectWriter::new(Arc::clone(&inner.objects), big_bytes, expected)
         })?;
-        Ok(writer.with_granted(granted))
+        Ok(writer.with_grant(grant))
     }
 
     /// Stores written content under a key, replacing an existing object.
@@ -175,7 +176,7 @@ impl Store {
     }
 
     /// Stores an object. Delays the call while compaction falls behind, and repeats it on a full
-    /// disk when compaction has freed space. `reserved` is what was reserved for its content.
+    /// disk when compaction has freed space. `reserved` is the reservation for its content.
     fn store(
         &self,
         mut head: Head,
@@ -199,7 +200,7 @@ impl Store {
 
     /// Stores an object.
     ///
-    /// 1. Reserves what the object adds to its bucket, unless that was done before.
+    /// 1. Reserves the object's quota, unless `earlier` covers it.
     /// 2. Locks the key, looks up its current object, and tests the precondition. In a bucket with
     ///    versions, retains the current object.
     /// 3. Appends the needle to the log. After a crash the log may or may not have it. A new file
@@ -225,7 +226,7 @@ impl Store {
         let _lock = inner.keyspace.keys.lock(&head.bucket, &head.key);
         let data = source.data();
         let versioning = inner.keyspace.versioning(&head.bucket)?;
-        let (replaces, ends, ticket) = append_version(
+        let (replaces, tombstones, ticket) = append_version(
             inner,
             &mut head,
             attributes,
@@ -241,12 +242,12 @@ impl Store {
         let at = ticket.wait()?;
         let info = head.info();
         let object = Change { head, replaces, reserved };
-        self.apply(std::iter::once(object).chain(ends).collect(), at);
+        self.apply(std::iter::once(object).chain(tombstones).collect(), at);
         Counters::count(&inner.counters.local().puts);
         Ok(StoredObject { info, location: at.into() })
     }
 
-    /// Stores one key's object under another key. The files of a big object are shared, not copied.
+    /// Stores one key's object under another key. A big object's files are shared, not copied.
     /// Without `attributes`, the copy has the source's attributes, without its lock.
     ///
     /// # Errors
@@ -345,9 +346,8 @@ pub(crate) fn append_object(
     Ok((replaces, ticket))
 }
 
-/// Appends a new object's needle like [`append_object`] in a bucket with or without versions:
-/// retains the current object first, if necessary. Also returns the versions' tombstones in the
-/// same record.
+/// Appends a new object's needle like [`append_object`]. If the bucket has versions, first retains
+/// the current object. Also returns the tombstones for versions that the same record contains.
 fn append_version(
     inner: &Inner,
     head: &mut Head,
@@ -360,12 +360,13 @@ fn append_version(
     let current = inner.find(&head.bucket, &head.key)?;
     check_precondition(inner, &head.bucket, &head.key, current.as_ref(), precondition)?;
     let (bucket, key) = (&head.bucket, &head.key);
-    let ends = retain_current(inner, bucket, key, current.as_ref(), versioning, reserved)?;
+    let tombstones = retain_current(inner, bucket, key, current.as_ref(), versioning, reserved)?;
     head.is_versioned = versioning == Versioning::Enabled;
     head.version = next_version(inner, &head.bucket, &head.key, current.as_ref(), versioning)?;
     let encoded = head.encode(attributes);
-    let ticket = inner.append_with_ends(&encoded, data, &ends, Room::Ordinary)?;
-    Ok((current.map(Replaced::from), ends, ticket))
+    let ticket =
+        inner.append_with_tombstones(&encoded, data, &tombstones, SpacePriority::Ordinary)?;
+    Ok((current.map(Replaced::from), tombstones, ticket))
 }
 
 /// Tests a write's precondition against the key's current object. The caller has locked the key.
@@ -378,7 +379,7 @@ pub(crate) fn check_precondition(
 ) -> Result<()> {
     let newest = current.map(|entry| entry.at.lsn);
     if *precondition != Precondition::None
-        && let Some(error) = inner.keyspace.index.read().doubt(bucket, key, newest)
+        && let Some(error) = inner.keyspace.index.read().possible_corruption(bucket, key, newest)
     {
         return Err(error);
     }

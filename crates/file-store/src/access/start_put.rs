@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_append_log::Room;
+use haul_append_log::SpacePriority;
 
 use crate::access::put::check_precondition;
 use crate::error::Result;
@@ -108,9 +108,9 @@ fn start_put(
     head.bytes = bytes.len() as u64;
     head.etag.md5 = haul_md5_lanes::digest(bytes);
     head.blocks = block_checksums(bytes);
-    head.version = inner.keyspace.clock.next_of_key(None);
+    head.version = inner.keyspace.clock.next_for_key(None);
     let encoded = head.encode(attributes);
-    let Some(ticket) = inner.try_append(&encoded, bytes, Room::Ordinary)? else {
+    let Some(ticket) = inner.try_append(&encoded, bytes, SpacePriority::Ordinary)? else {
         return Ok(None);
     };
     inner.maintenance.admission.admit_now(head.head_bytes() as u64 + head.bytes);

@@ -1,4 +1,4 @@
-//! Reads objects by their names in the log, also those of internal buckets.
+//! Reads objects in any bucket, including internal ones.
 
 use crate::counters::Counters;
 use crate::error::Result;
@@ -9,14 +9,14 @@ use crate::object::Attributes;
 use crate::store::Store;
 
 impl Store {
-    /// Returns an object like [`Store::get`], from any bucket, also an internal one.
+    /// Returns an object like [`Store::get`], from any bucket.
     pub(crate) fn get_stored(&self, bucket: &str, key: &str) -> Result<Object> {
         let inner = &self.inner;
         let read = |candidate| inner.read_content(candidate, bucket, key);
         self.open_stored(bucket, key, read)
     }
 
-    /// Returns an object like [`Store::head`], from any bucket, also an internal one.
+    /// Returns an object like [`Store::head`], from any bucket.
     pub(crate) fn head_stored(&self, bucket: &str, key: &str) -> Result<Object> {
         let inner = &self.inner;
         Counters::count(&inner.counters.local().gets);
@@ -27,7 +27,7 @@ impl Store {
         Ok(Object { info, attributes, content: Content::Head(entry.files) })
     }
 
-    /// Returns an object like [`Store::head_cached`], from any bucket, also an internal one.
+    /// Returns an object like [`Store::head_cached`], from any bucket.
     pub(crate) fn head_stored_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
         let inner = &self.inner;
         let read = |candidate| inner.read_head_cached(candidate, bucket, key);

@@ -1,6 +1,6 @@
 //! Multipart uploads: creation, parts in any order, completion and abortion.
 
-use haul_append_log::Room;
+use haul_append_log::SpacePriority;
 use md5::{Digest, Md5};
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -52,7 +52,7 @@ impl Store {
                 head.version = inner.keyspace.clock.next();
                 let id = new_id(head.version, u64::from_le_bytes(random));
                 head.upload = id;
-                self.commit(vec![(head.into(), attributes)], Room::Ordinary)?;
+                self.commit(vec![(head.into(), attributes)], SpacePriority::Ordinary)?;
                 Ok(print(id))
             }),
         )
@@ -65,8 +65,8 @@ impl Store {
     /// Fails like [`Store::object_writer`].
     pub fn part_writer(&self, bucket: &str, expected: Option<u64>) -> Result<ObjectWriter> {
         let added = Usage { bytes: expected.unwrap_or(0), objects: 0 };
-        let granted = self.inner.keyspace.grant(bucket, expected, added)?;
-        self.new_writer(0, expected, granted)
+        let grant = self.inner.keyspace.grant(bucket, expected, added)?;
+        self.new_writer(0, expected, grant)
     }
 
     /// Stores a part, replacing an existing part with this number.
@@ -130,7 +130,7 @@ impl Store {
             etag: head.etag,
             attributes: attributes.clone(),
         };
-        let ticket = inner.append(&head.encode(attributes), &[], Room::Ordinary)?;
+        let ticket = inner.append(&head.encode(attributes), &[], SpacePriority::Ordinary)?;
         file.keep();
         let at = ticket.wait()?;
         self.apply(vec![Change { head, replaces: None, reserved }], at);
@@ -149,7 +149,7 @@ impl Store {
     ) -> Result<UploadListPage> {
         self.bucket(bucket)?;
         let index = self.inner.keyspace.index.read();
-        if let Some(error) = index.doubt_all() {
+        if let Some(error) = index.any_possible_corruption() {
             return Err(error);
         }
         Ok(list(&index.uploads, bucket, request))
@@ -253,7 +253,8 @@ impl Store {
             assemble(&mut head, upload, parts)?;
         }
         let versioning = inner.keyspace.versioning(bucket)?;
-        let ends = retain_current(inner, bucket, key, current.as_ref(), versioning, &reserved)?;
+        let tombstones =
+            retain_current(inner, bucket, key, current.as_ref(), versioning, &reserved)?;
         head.version = next_version(inner, bucket, key, current.as_ref(), versioning)?;
         end.version = inner.keyspace.clock.next();
         head.is_versioned = versioning == Versioning::Enabled;
@@ -261,8 +262,8 @@ impl Store {
         let change = Change { head, replaces: current.map(Replaced::from), reserved };
         let none = Attributes::new();
         let mut needles = vec![(change, attributes), (end.into(), &none)];
-        needles.extend(ends.into_iter().map(|end| (end, &none)));
-        self.commit(needles, Room::Ordinary)?;
+        needles.extend(tombstones.into_iter().map(|tombstone| (tombstone, &none)));
+        self.commit(needles, SpacePriority::Ordinary)?;
         Counters::count(&inner.counters.local().puts);
         Ok(info)
     }
@@ -285,15 +286,15 @@ impl Store {
         let mut end = Head::new(Kind::UploadEnded, bucket, key);
         end.upload = find_any_upload(&inner.keyspace.index.read(), bucket, key, upload)?.0;
         end.version = inner.keyspace.clock.next();
-        self.commit(vec![(end.into(), &Attributes::new())], Room::Reserve)
+        self.commit(vec![(end.into(), &Attributes::new())], SpacePriority::Reserve)
     }
 
     /// Appends needles without data to the log as one record, waits until it is durable, and
     /// applies the needles to the index in one step.
-    fn commit(&self, needles: Vec<(Change, &Attributes)>, room: Room) -> Result<()> {
+    fn commit(&self, needles: Vec<(Change, &Attributes)>, priority: SpacePriority) -> Result<()> {
         let encode = |(change, attributes): &(Change, &Attributes)| change.head.encode(attributes);
         let record: Vec<u8> = needles.iter().flat_map(encode).collect();
-        let at = self.inner.append(&record, &[], room)?.wait()?;
+        let at = self.inner.append(&record, &[], priority)?.wait()?;
         self.apply(needles.into_iter().map(|(change, _)| change).collect(), at);
         Ok(())
     }
@@ -306,7 +307,7 @@ fn find_upload<'a>(
     upload: &str,
 ) -> Result<(u128, &'a Upload)> {
     let (id, found) = find_any_upload(index, bucket, key, upload)?;
-    match index.hidden.behind_upload(found.started) {
+    match index.hidden.range_hiding_upload(found.started) {
         Some(range) => Err(range.error()),
         None => Ok((id, found)),
     }
@@ -322,7 +323,7 @@ fn find_any_upload<'a>(
     let missing = || Error::NoSuchUpload { id: upload.to_owned() };
     parse(upload)
         .and_then(|id| Some((id, index.uploads.get(&UploadName::new(bucket, key, id))?)))
-        .ok_or_else(|| index.doubt_all().unwrap_or_else(missing))
+        .ok_or_else(|| index.any_possible_corruption().unwrap_or_else(missing))
 }
 
 /// Sets the object's head: the parts' files in order, their total length, the MD5 of the parts'

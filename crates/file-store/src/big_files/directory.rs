@@ -8,8 +8,8 @@ use haul_disk::{Disk, File, Open};
 use crate::big_files::pinned::PinnedFiles;
 use crate::big_files::read_buffers::ReadBuffers;
 use crate::error::{Error, Result};
+use crate::failures::{OngoingFailures, WorkKind};
 use crate::names;
-use crate::troubles::{Troubles, Work};
 
 /// Options for reads through the page cache.
 const CACHED: Open = Open { direct: false, read_only: true, ..DIRECT };
@@ -25,17 +25,21 @@ pub(crate) struct Objects {
     /// `true` after a failed sync of the directory. It is then unknown which names survive a crash,
     /// and a later successful sync does not change that, so no more files are published.
     failed: AtomicBool,
-    troubles: Arc<Troubles>,
+    failures: Arc<OngoingFailures>,
 }
 
 impl Objects {
-    pub(crate) fn new(disk: Arc<dyn Disk>, pinned_bytes_max: u64, troubles: Arc<Troubles>) -> Self {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        pinned_bytes_max: u64,
+        failures: Arc<OngoingFailures>,
+    ) -> Self {
         Self {
             disk,
             pinned: PinnedFiles::new(pinned_bytes_max),
             buffers: Arc::default(),
             failed: AtomicBool::new(false),
-            troubles,
+            failures,
         }
     }
 
@@ -53,7 +57,7 @@ impl Objects {
             Error::Disk(error) => Error::Refused { source: Arc::new(error) },
             error => error,
         });
-        self.troubles.note(Work::BigObjects, &created);
+        self.failures.note(WorkKind::BigObjects, &created);
         created
     }
 

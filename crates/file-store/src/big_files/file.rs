@@ -130,7 +130,8 @@ impl BigWriter {
         self.block_checksum = 0;
     }
 
-    /// Passes the first bytes of the buffer to the writer thread, and takes the other buffer.
+    /// Passes the first `bytes` bytes of the buffer to the writer thread, and takes the other
+    /// buffer.
     fn pass_on(&mut self, offset: u64, bytes: usize) -> Result<()> {
         let thread = self.thread.take().ok_or_else(failed_before)?;
         self.buffer = thread.exchange(std::mem::take(&mut self.buffer), offset, bytes)?;

@@ -1,4 +1,4 @@
-//! Big objects in files of their own: written with two alternating buffers, published by rename.
+//! Big objects in their own files: written with two alternating buffers, published by rename.
 
 pub(crate) mod directory;
 pub(crate) mod file;

@@ -1,6 +1,6 @@
-//! Big objects that are requested often, in memory.
+//! Frequently requested big objects in memory.
 //!
-//! Big objects bypass the page cache, so that they do not evict what is hot. If a big object is hot
+//! Big objects bypass the page cache, so that they do not evict hot data. If a big object is hot
 //! itself, its file is read into the page cache, locked there, and verified once. From then on the
 //! kernel can send the file without a copy: its pages cannot be evicted, so the kernel sends
 //! exactly the verified bytes. The memory for this has a limit.
@@ -17,7 +17,7 @@ use haul_sync::Mutex;
 use crate::error::Result;
 use crate::format::FilePart;
 
-/// A file that is requested this often is pinned.
+/// The number of requests after which a file is pinned.
 const REQUESTS_MIN: u32 = 3;
 
 /// The time after which earlier requests do not count.
@@ -34,7 +34,7 @@ const COUNTED_MAX: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct PinnedFiles {
     bytes_max: u64,
-    /// The kernel refused to lock memory.
+    /// `true` after the kernel refused to lock memory.
     is_refused: AtomicBool,
     /// All locked bytes. An evicted file's bytes count as long as it is being sent.
     bytes: Arc<AtomicU64>,
@@ -51,7 +51,7 @@ struct Entry {
 #[derive(Debug)]
 enum State {
     Counted,
-    /// A caller is about to pin it.
+    /// A caller is about to pin the file.
     Due,
     Pinned(Arc<PinnedFile>),
 }
@@ -61,7 +61,7 @@ enum State {
 pub struct PinnedFile {
     file: Arc<dyn File>,
     _pages: Map,
-    _room: Room,
+    _reservation: MemoryReservation,
 }
 
 impl AsFd for PinnedFile {
@@ -70,14 +70,14 @@ impl AsFd for PinnedFile {
     }
 }
 
-/// A part of the memory for pinned files.
+/// Memory reserved for pinned files.
 #[derive(Debug)]
-struct Room {
+struct MemoryReservation {
     bytes: u64,
     all: Arc<AtomicU64>,
 }
 
-impl Room {
+impl MemoryReservation {
     /// Splits off `bytes`, which are then released separately.
     fn split_off(&mut self, bytes: u64) -> Self {
         debug_assert!(bytes <= self.bytes);
@@ -86,7 +86,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         let before = self.all.fetch_sub(self.bytes, Relaxed);
         debug_assert!(before >= self.bytes, "more is released than was locked");
@@ -197,7 +197,7 @@ impl PinnedFiles {
             }
             verify(*number, &*file)?;
             let room = room.split_off(*bytes);
-            loaded.insert(*id, Arc::new(PinnedFile { file, _pages: pages, _room: room }));
+            loaded.insert(*id, Arc::new(PinnedFile { file, _pages: pages, _reservation: room }));
         }
         Ok(loaded)
     }
@@ -226,13 +226,13 @@ impl PinnedFiles {
     }
 
     /// Reserves memory, and evicts idle files to make room for it.
-    fn make_room(&self, bytes: u64, now: Instant) -> Option<Room> {
+    fn make_room(&self, bytes: u64, now: Instant) -> Option<MemoryReservation> {
         let add = |all: u64| all.checked_add(bytes).filter(|all| *all <= self.bytes_max);
         while self.bytes.fetch_update(Relaxed, Relaxed, add).is_err() {
             // Unlocking many pages takes time: not under the lock.
             drop(self.evict_idle(now)?);
         }
-        Some(Room { bytes, all: Arc::clone(&self.bytes) })
+        Some(MemoryReservation { bytes, all: Arc::clone(&self.bytes) })
     }
 
     fn evict_idle(&self, now: Instant) -> Option<State> {

@@ -7,7 +7,7 @@ pub(crate) mod settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haul_append_log::Room;
+use haul_append_log::SpacePriority;
 
 use crate::buckets::needle::change_bucket_attributes;
 use crate::buckets::quota::OWNER_SETTING;
@@ -60,14 +60,13 @@ impl Store {
         let _writer = self.inner.keyspace.writers.enter();
         let mut head = Head::new(Kind::BucketCreated, bucket, "");
         head.version = self.inner.keyspace.clock.next();
-        let at = self.inner.append(&head.encode(settings), &[], Room::Ordinary)?.wait()?;
+        let at = self.inner.append(&head.encode(settings), &[], SpacePriority::Ordinary)?.wait()?;
         self.apply(vec![head.into()], at);
         self.created(bucket, settings);
         Ok(())
     }
 
-    /// Records the owner of a bucket that is created, and removes what is cached about an earlier
-    /// bucket of this name.
+    /// Records a new bucket's owner, and removes cached data about an earlier bucket of this name.
     pub(crate) fn created(&self, bucket: &str, settings: &Attributes) {
         self.forget(bucket);
         self.inner.keyspace.quotas.set_owner(bucket, settings.get(OWNER_SETTING));
@@ -94,8 +93,12 @@ impl Store {
         let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
         let found = index.buckets.get(bucket).filter(|_| index.has_bucket(bucket));
         // The bucket is certainly empty only if no keys are hidden.
-        let doubt = if found.is_some() { index.doubt_all() } else { index.doubt_bucket(bucket) };
-        if let Some(error) = doubt {
+        let corruption = if found.is_some() {
+            index.any_possible_corruption()
+        } else {
+            index.possible_bucket_corruption(bucket)
+        };
+        if let Some(error) = corruption {
             return Err(error);
         }
         let objects = found.ok_or_else(missing)?.objects;
@@ -117,12 +120,12 @@ impl Store {
             head.version = self.inner.keyspace.clock.next();
             Change::from(head)
         };
-        self.inner.commit_heads(names.map(change).collect(), Room::Reserve)?;
+        self.inner.commit_heads(names.map(change).collect(), SpacePriority::Reserve)?;
         self.forget(bucket);
         Ok(())
     }
 
-    /// Removes what is cached about a bucket that is created or deleted.
+    /// Removes cached data about a bucket that is created or deleted.
     fn forget(&self, bucket: &str) {
         self.inner.maintenance.lifecycle.forget(bucket);
         self.inner.keyspace.settings.forget(bucket);
@@ -135,7 +138,7 @@ impl Store {
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if damage may hide its creation or deletion.
     pub fn bucket(&self, bucket: &str) -> Result<BucketInfo> {
         let index = self.inner.keyspace.index.read();
-        if let Some(error) = index.doubt_bucket(bucket) {
+        if let Some(error) = index.possible_bucket_corruption(bucket) {
             return Err(error);
         }
         index.check_bucket(bucket)?;
@@ -149,7 +152,7 @@ impl Store {
     /// [`Error::Damaged`] while damage may hide the creation or deletion of a bucket.
     pub fn buckets(&self) -> Result<Vec<BucketInfo>> {
         let index = self.inner.keyspace.index.read();
-        match index.doubt_all() {
+        match index.any_possible_corruption() {
             Some(error) => Err(error),
             None => Ok(index.named_buckets().map(|(name, bucket)| bucket.info(name)).collect()),
         }
@@ -193,11 +196,11 @@ impl Store {
         acknowledge(&self.inner, self.inner.with_space(set))
     }
 
-    /// Sets a bucket's quota; one without limits removes it. A bucket that contains more keeps it,
-    /// but cannot grow.
+    /// Sets a bucket's quota; one without limits removes it. A bucket that already exceeds the
+    /// quota keeps its objects, but cannot grow.
     ///
-    /// What counts is in [`Usage`]. A write counts with all of its bytes until it is stored, also
-    /// if it then replaces an object. Deletions and changes of attributes are never rejected.
+    /// [`Usage`] defines what counts. Until a write is stored, all of its bytes count, even if it
+    /// replaces an object. Deletions and changes of attributes are never rejected.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::Full`], [`Error::NotReplicated`]; [`Error::Damaged`] while
@@ -210,7 +213,7 @@ impl Store {
         acknowledge(&self.inner, self.inner.with_space(set))
     }
 
-    /// Returns a bucket's quota, and what counts against it, without I/O.
+    /// Returns a bucket's quota and usage, without I/O.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if the quota cannot be read.
@@ -226,15 +229,15 @@ impl Store {
         self.inner.keyspace.quotas.buckets(&*self.inner.keyspace.index.read())
     }
 
-    /// Returns the owners that have a quota, and what their buckets contain, sorted by name,
-    /// without I/O.
+    /// Returns the owners that have a quota, with their buckets' usage, sorted by name, without
+    /// I/O.
     #[must_use]
     pub fn owner_quotas(&self) -> Vec<QuotaState> {
         self.inner.keyspace.quotas.owners(&*self.inner.keyspace.index.read())
     }
 
-    /// Fails like a write that adds this to a bucket, if the quotas do not allow it now. A caller
-    /// can so reject a write before it receives the content.
+    /// Checks that the quotas currently allow a write that adds `added` to a bucket. A caller can
+    /// thus reject a write before it receives the content.
     ///
     /// # Errors
     /// [`Error::QuotaExceeded`]; [`Error::Damaged`] if the bucket has a quota that cannot be read.
@@ -251,7 +254,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Damaged`] while the settings of a bucket cannot be read: its owner is then unknown,
-    /// and it counts for nobody. The quotas are in force for all other buckets.
+    /// and it counts against no owner's quota. The quotas apply to all other buckets.
     pub fn set_owner_quotas(&self, quotas: &BTreeMap<String, Quota>) -> Result<()> {
         let inner = &*self.inner;
         // First, so that a bucket that is created meanwhile has its owner.

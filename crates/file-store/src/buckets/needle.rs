@@ -1,6 +1,6 @@
 //! Reads and writes a bucket's needle.
 
-use haul_append_log::{Position, Room};
+use haul_append_log::{Position, SpacePriority};
 
 use crate::clock::Version;
 use crate::error::{Error, Result};
@@ -27,17 +27,17 @@ pub(crate) fn bucket_attributes(inner: &Inner, bucket: &str) -> Result<Attribute
 fn bucket_needle(inner: &Inner, bucket: &str) -> Result<(Version, Option<Position>)> {
     let index = inner.keyspace.index.read();
     index.check_bucket(bucket)?;
-    if let Some(error) = index.doubt_bucket(bucket) {
+    if let Some(error) = index.possible_bucket_corruption(bucket) {
         return Err(error);
     }
     let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
-    index.buckets.get(bucket).map(|found| (found.created, found.at)).ok_or_else(missing)
+    index.buckets.get(bucket).map(|found| (found.created, found.position)).ok_or_else(missing)
 }
 
-/// Writes a bucket's needle again, with attributes that `change` changes. Calls `applied` with them
+/// Rewrites a bucket's needle with attributes that `change` has modified. Calls `applied` with them
 /// before it returns.
 ///
-/// 1. Locks out writers, and sweeps between two batches, and locks the bucket.
+/// 1. Keeps out writers, stops sweeps between two batches, and locks the bucket.
 /// 2. Appends the needle with the version of the bucket's creation, so that the creation time
 ///    stays. After a crash the log may or may not have it: the bucket's last needle in the log
 ///    counts.
@@ -59,7 +59,7 @@ pub(crate) fn change_bucket_attributes(
     // Damage may have lost the bucket's needle; its version is then unknown.
     let is_known = created != Version::default();
     head.version = if is_known { created } else { inner.keyspace.clock.next() };
-    let at = inner.append(&head.encode(&attributes), &[], Room::Ordinary)?.wait()?;
+    let at = inner.append(&head.encode(&attributes), &[], SpacePriority::Ordinary)?.wait()?;
     inner.apply(vec![head.into()], at);
     applied(attributes);
     Ok(())

@@ -1,10 +1,10 @@
 //! Quotas of buckets, and of the users that own them.
 //!
-//! A bucket's quota is in the needle of an internal bucket, which exists while there is a quota:
-//! opening a store reads these needles only, and a store without quotas none. The caller sets the
-//! quotas of owners; the setting [`OWNER_SETTING`] of each bucket names its owner.
+//! A bucket's quota is in the needle of an internal bucket that exists while there is a quota. To
+//! load the quotas, opening a store reads only these needles. The caller sets the quotas of owners;
+//! the setting [`OWNER_SETTING`] of each bucket names its owner.
 
-use haul_append_log::Room;
+use haul_append_log::SpacePriority;
 
 use crate::buckets::settings::bucket_settings;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::index::version_names::{limited_bucket, quota_bucket};
 use crate::inner::Inner;
 use crate::object::{Attributes, Quota};
 
-/// The bucket setting that names the user against whose quota the bucket counts.
+/// The bucket setting that names the bucket's owner, the user against whose quota it counts.
 pub const OWNER_SETTING: &str = "owner";
 
 const BYTES: &str = "bytes";
@@ -29,20 +29,20 @@ pub(super) fn set(inner: &Inner, bucket: &str, quota: Quota) -> Result<()> {
     let name = quota_bucket(bucket);
     let index = inner.keyspace.index.read();
     index.check_bucket(bucket)?;
-    if let Some(error) = index.doubt_bucket(bucket) {
+    if let Some(error) = index.possible_bucket_corruption(bucket) {
         return Err(error);
     }
     let exists = index.buckets.contains_key(name.as_str());
     drop(index);
-    let (kind, room) = match quota.is_limited() {
-        true => (Kind::BucketCreated, Room::Ordinary),
-        false if exists => (Kind::BucketDeleted, Room::Reserve),
+    let (kind, priority) = match quota.is_limited() {
+        true => (Kind::BucketCreated, SpacePriority::Ordinary),
+        false if exists => (Kind::BucketDeleted, SpacePriority::Reserve),
         false => return Ok(()),
     };
     let _writer = inner.keyspace.writers.enter();
     let mut head = Head::new(kind, &name, "");
     head.version = inner.keyspace.clock.next();
-    let at = inner.append(&head.encode(&to_attributes(quota)), &[], room)?.wait()?;
+    let at = inner.append(&head.encode(&to_attributes(quota)), &[], priority)?.wait()?;
     inner.apply(vec![head.into()], at);
     inner.keyspace.quotas.set_bucket(bucket, Limit::Known(quota));
     Ok(())
@@ -51,12 +51,12 @@ pub(super) fn set(inner: &Inner, bucket: &str, quota: Quota) -> Result<()> {
 /// Reads the quotas of a store that is being opened.
 ///
 /// # Errors
-/// If a needle cannot be read, unless it is damaged: its bucket cannot grow then.
+/// A needle that cannot be read, unless it is damaged: its bucket then cannot grow.
 pub(crate) fn load(inner: &Inner) -> Result<()> {
     let index = inner.keyspace.index.read();
     let limited = index.buckets.iter().filter_map(|(name, found)| {
         let bucket = limited_bucket(name).filter(|bucket| index.has_bucket(bucket))?;
-        Some((bucket.to_owned(), found.at?))
+        Some((bucket.to_owned(), found.position?))
     });
     let limited: Vec<_> = limited.collect();
     drop(index);
@@ -71,7 +71,7 @@ pub(crate) fn load(inner: &Inner) -> Result<()> {
     Ok(())
 }
 
-/// Records a bucket's owner, as its settings name it.
+/// Records the owner that a bucket's settings name.
 pub(super) fn set_owner(inner: &Inner, bucket: &str) -> Result<()> {
     // No other bucket takes the name meanwhile.
     let _gate = inner.keyspace.gate.read();

@@ -8,16 +8,16 @@ use crate::options::{Options, RecentChanges};
 #[derive(Debug)]
 pub(crate) struct CheckpointDue {
     /// The limit after a successful checkpoint.
-    regular: RecentChanges,
+    base_limit: RecentChanges,
     key_bytes: AtomicU64,
     needles: AtomicU64,
 }
 
 impl CheckpointDue {
     pub(crate) fn new(options: &Options) -> Self {
-        let regular = options.recent_changes_max();
-        let (key_bytes, needles) = (regular.key_bytes.into(), regular.needles.into());
-        Self { regular, key_bytes, needles }
+        let base_limit = options.recent_changes_max();
+        let (key_bytes, needles) = (base_limit.key_bytes.into(), base_limit.needles.into());
+        Self { base_limit, key_bytes, needles }
     }
 
     /// Returns `true` if a checkpoint is due after these changes.
@@ -26,16 +26,17 @@ impl CheckpointDue {
             || recent.needles >= self.needles.load(Ordering::Relaxed)
     }
 
-    /// Restores the regular limit after a checkpoint.
+    /// Restores the base limit after a checkpoint.
     pub(crate) fn reset(&self) {
-        self.set(self.regular);
+        self.set(self.base_limit);
     }
 
     /// Raises the limit after a checkpoint failed to write these changes.
     pub(crate) fn postpone(&self, failed: RecentChanges) {
         self.set(RecentChanges {
-            key_bytes: failed.key_bytes.max(self.regular.key_bytes) + self.regular.key_bytes / 4,
-            needles: failed.needles.max(self.regular.needles) + self.regular.needles / 4,
+            key_bytes: failed.key_bytes.max(self.base_limit.key_bytes)
+                + self.base_limit.key_bytes / 4,
+            needles: failed.needles.max(self.base_limit.needles) + self.base_limit.needles / 4,
         });
     }
 

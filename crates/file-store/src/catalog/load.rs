@@ -67,7 +67,7 @@ pub(crate) fn load(
     Ok(Some(Loaded { index, catalog, nonces }))
 }
 
-/// Returns `true` if rebuilding the index repairs what caused this load error.
+/// Returns `true` if rebuilding the index repairs the cause of this load error.
 pub(crate) fn is_unusable(error: &Error) -> bool {
     match error {
         Error::Damaged { .. } | Error::Invalid { .. } => true,

@@ -9,8 +9,8 @@ use haul_sync::thread::JoinHandle;
 
 use crate::checkpoint::write::{checkpoint_at_close, checkpoint_if_due};
 use crate::error::Result;
+use crate::failures::WorkKind;
 use crate::inner::Inner;
-use crate::troubles::Work;
 use crate::volumes::begun_volumes;
 use crate::worker::{Worker, spawn};
 
@@ -54,8 +54,8 @@ impl Drop for IndexThread {
     }
 }
 
-/// Failures affect no object: needles that an index lacks are read from the volume, and the next
-/// pass lists a volume that is not listed yet.
+/// Runs the thread. A failure affects no object: needles that an index lacks are read from the
+/// volume, and the next pass lists volumes that this pass did not list.
 fn run(inner: &Inner) {
     let write_every = inner.options.index_write_every;
     let sync_every = write_every.saturating_mul(SYNC_EVERY);
@@ -67,7 +67,7 @@ fn run(inner: &Inner) {
         };
         let woken = inner.volumes.indexes.wait(wait, unsynced_since.is_some());
         if woken.has_new_volume {
-            inner.maintenance.troubles.note(Work::Indexing, &inner.volumes.list_new_volumes());
+            inner.maintenance.failures.note(WorkKind::Indexing, &inner.volumes.list_new_volumes());
         }
         if woken.is_stopping {
             return;
@@ -76,7 +76,7 @@ fn run(inner: &Inner) {
         checkpoint_if_due(inner);
         let since = *unsynced_since.get_or_insert_with(now);
         if now() - since >= sync_every {
-            inner.maintenance.troubles.note(Work::Indexing, &inner.volumes.indexes.sync());
+            inner.maintenance.failures.note(WorkKind::Indexing, &inner.volumes.indexes.sync());
             unsynced_since = None;
         }
     }

@@ -7,12 +7,12 @@ use haul_append_log::Lsn;
 use crate::catalog::chunks;
 use crate::catalog::format::{encode_changes, encode_state};
 use crate::error::Result;
+use crate::failures::WorkKind;
 use crate::index::keys::Memtable;
 use crate::index::locations::dump::Snapshot;
 use crate::index::{Index, LocationChange};
 use crate::inner::Inner;
 use crate::names::{self, IndexFile};
-use crate::troubles::Work;
 
 /// The location table is rewritten when its changes exceed its size divided by this number.
 const CHANGED_PART: u64 = 32;
@@ -39,13 +39,13 @@ struct FrozenIndex {
     change_count: u64,
     state: Vec<u8>,
     secret: [u64; 2],
-    /// `false` while damage hides keys, because a checkpoint would claim to know them, and if a run
-    /// is damaged.
+    /// `false` if a run is damaged, and while damage hides keys, because a checkpoint would claim
+    /// to contain them.
     may_publish: bool,
 }
 
-/// Returns `true` if the recent changes use up their share of the index memory, or are so many that
-/// a replay would take long.
+/// Returns `true` if the recent changes fill their share of the index memory, or would take long to
+/// replay.
 pub(crate) fn is_checkpoint_due(inner: &Inner, index: &Index) -> bool {
     !inner.options.is_read_only && inner.keyspace.checkpoint_due.is_reached(index.recent_changes())
 }
@@ -59,7 +59,7 @@ pub(crate) fn checkpoint_if_due(inner: &Inner) {
         return;
     }
     let written = checkpoint(inner);
-    inner.maintenance.troubles.note(Work::Indexing, &written);
+    inner.maintenance.failures.note(WorkKind::Indexing, &written);
     match written {
         Ok(()) => inner.keyspace.checkpoint_due.reset(),
         // The disk may be full. The next attempt follows after more changes.

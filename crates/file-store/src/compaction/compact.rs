@@ -13,13 +13,13 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::maintenance::plan::{Candidate, choose, unused_bytes};
-use crate::maintenance::upkeep::Upkeep;
+use crate::maintenance::volume_states::VolumeStates;
 use crate::names;
 
-/// A requested compaction includes a volume from this dead share on, in thousandths.
+/// The minimum dead share, in thousandths, of a volume that a requested compaction includes.
 const REQUESTED_DEAD_SHARE: u64 = 100;
 
-/// A requested compaction ends the volume being written from this many dead bytes on.
+/// The minimum number of dead bytes at which a requested compaction ends the volume being written.
 const END_DEAD_BYTES_MIN: u64 = 1 << 20;
 
 /// The dead share, in thousandths, that a volume needs if it is only in a remote copy. Its live
@@ -35,7 +35,7 @@ pub struct CompactionReport {
     pub bytes_freed: u64,
     /// Live bytes of these volumes, which were written again.
     pub bytes_moved: u64,
-    /// Dead bytes that remain, in volumes with too few of them.
+    /// Dead bytes that remain, in volumes with too few of them to compact.
     pub bytes_left: u64,
 }
 
@@ -50,8 +50,8 @@ enum VolumeFilter<'a> {
     Listed(&'a BTreeSet<u32>),
 }
 
-/// Compacts every volume with enough dead bytes, each at most once. Where space is short, any
-/// volume with dead bytes has enough. Calls `report` after each volume.
+/// Compacts every volume with enough dead bytes, each at most once. If space is short, any number
+/// of dead bytes is enough. Calls `report` after each volume.
 pub(crate) fn compact_all(
     inner: &Inner,
     stop: &AtomicBool,
@@ -64,20 +64,22 @@ pub(crate) fn compact_all(
         drop(checkpoint(inner));
     }
     end_volume(inner)?;
-    let mut upkeep = inner.maintenance.upkeep.lock();
-    upkeep.stuck.clear();
+    let mut volume_states = inner.maintenance.volume_states.lock();
+    volume_states.stuck.clear();
     let mut left: BTreeSet<u32> =
         inner.sealed_volumes().iter().map(|volume| volume.number).collect();
-    drop(upkeep);
+    drop(volume_states);
     loop {
         // Another compaction may run between two volumes.
-        let mut upkeep = inner.maintenance.upkeep.lock();
+        let mut volume_states = inner.maintenance.volume_states.lock();
         let line = match inner.measure_space()? {
-            marks if inner.maintenance.admission.free_bytes() < marks.slow => 0,
-            marks => marks.line(inner.maintenance.admission.free_bytes()).min(REQUESTED_DEAD_SHARE),
+            thresholds if inner.maintenance.admission.free_bytes() < thresholds.slow => 0,
+            thresholds => thresholds
+                .dead_share_min(inner.maintenance.admission.free_bytes())
+                .min(REQUESTED_DEAD_SHARE),
         };
-        let chosen = choose_volume(inner, line, &mut upkeep, VolumeFilter::Listed(&left))?;
-        let Some((volume, ends_needed_from)) = chosen else {
+        let chosen = choose_volume(inner, line, &mut volume_states, VolumeFilter::Listed(&left))?;
+        let Some((volume, tombstones_needed_from)) = chosen else {
             done.bytes_left = inner.keyspace.index.read().volumes.dead_bytes();
             return Ok(done);
         };
@@ -85,9 +87,9 @@ pub(crate) fn compact_all(
         compact_volume(
             inner,
             &volume,
-            ends_needed_from,
+            tombstones_needed_from,
             Pace::Requested,
-            &mut upkeep,
+            &mut volume_states,
             stop,
             &mut done,
         )?;
@@ -98,12 +100,12 @@ pub(crate) fn compact_all(
     }
 }
 
-/// Ends the volume being written, if enough of it is dead, so that it can be compacted. Without
-/// space for the next one, it stays.
+/// Ends the volume being written, so that it can be compacted, if enough of it is dead and there is
+/// space for the next one.
 fn end_volume(inner: &Inner) -> Result<()> {
     let Some(current) = inner.volumes.log.segments().pop() else { return Ok(()) };
     let found = inner.keyspace.index.read().volumes.get(current.number);
-    let used_bytes = found.dead_bytes + found.live_bytes + found.ending_bytes;
+    let used_bytes = found.dead_bytes + found.live_bytes + found.tombstone_bytes;
     let is_worthwhile = found.dead_bytes >= END_DEAD_BYTES_MIN
         && found.dead_bytes * 1000 >= REQUESTED_DEAD_SHARE * used_bytes;
     if !is_worthwhile {
@@ -118,34 +120,37 @@ fn end_volume(inner: &Inner) -> Result<()> {
 /// Compacts the next volume with enough dead bytes for the current free space; `false` if there is
 /// none.
 pub(crate) fn compact_next(inner: &Inner, stop: &AtomicBool) -> Result<bool> {
-    let mut upkeep = inner.maintenance.upkeep.lock();
-    let marks = inner.measure_space()?;
+    let mut volume_states = inner.maintenance.volume_states.lock();
+    let thresholds = inner.measure_space()?;
     let free_bytes = inner.maintenance.admission.free_bytes();
-    let filter = if free_bytes >= marks.relaxed { VolumeFilter::Cold } else { VolumeFilter::All };
-    let chosen = choose_volume(inner, marks.line(free_bytes), &mut upkeep, filter)?;
-    let Some((volume, ends_needed_from)) = chosen else { return Ok(false) };
+    let filter =
+        if free_bytes >= thresholds.relaxed { VolumeFilter::Cold } else { VolumeFilter::All };
+    let chosen =
+        choose_volume(inner, thresholds.dead_share_min(free_bytes), &mut volume_states, filter)?;
+    let Some((volume, tombstones_needed_from)) = chosen else { return Ok(false) };
     inner.maintenance.admission.found();
     let mut done = CompactionReport::default();
-    let mut compact = |upkeep: &mut Upkeep| {
+    let mut compact = |volume_states: &mut VolumeStates| {
         let pace = Pace::Background;
-        compact_volume(inner, &volume, ends_needed_from, pace, upkeep, stop, &mut done)
+        compact_volume(inner, &volume, tombstones_needed_from, pace, volume_states, stop, &mut done)
     };
-    match compact(&mut upkeep) {
-        Err(Error::Full { .. }) if inner.release_indexes(&mut upkeep)? > 0 => compact(&mut upkeep)?,
+    match compact(&mut volume_states) {
+        Err(Error::Full { .. }) if inner.release_indexes(&mut volume_states)? > 0 => {
+            compact(&mut volume_states)?
+        }
         outcome => outcome?,
     }
     Ok(!stop.load(Ordering::Relaxed))
 }
 
-/// Chooses the volume to compact. Also returns the position from which tombstones and similar
-/// needles must be moved, see [`ends_needed_from`].
+/// Chooses the volume to compact. Also returns the position from [`tombstones_needed_from`].
 fn choose_volume(
     inner: &Inner,
     dead_share_min: u64,
-    upkeep: &mut Upkeep,
+    volume_states: &mut VolumeStates,
     filter: VolumeFilter<'_>,
 ) -> Result<Option<(Candidate, Lsn)>> {
-    if upkeep.removal_failed {
+    if volume_states.removal_failed {
         return Err(Error::Stopped { what: "a volume could not be removed" });
     }
     let volumes = inner.sealed_volumes();
@@ -158,18 +163,18 @@ fn choose_volume(
     let longest_record = 2 * inner.options.big_object_bytes;
     let is_candidate = |number: u32| {
         number > hidden_end
-            && !upkeep.damaged.contains(&number)
+            && !volume_states.damaged.contains(&number)
             && match filter {
                 VolumeFilter::Listed(listed) => listed.contains(&number),
-                VolumeFilter::All | VolumeFilter::Cold => !upkeep.stuck.contains(&number),
+                VolumeFilter::All | VolumeFilter::Cold => !volume_states.stuck.contains(&number),
             }
     };
     let candidates = volumes.iter().filter(|volume| is_candidate(volume.number)).map(|volume| {
         let found = index.volumes.get(volume.number);
-        let needed_from = ends_needed_from(inner, volume.number, oldest);
+        let needed_from = tombstones_needed_from(inner, volume.number, oldest);
         let (ended, needed) = match volume.number < needed_from.segment() {
-            true => (found.ending_bytes, 0),
-            false => (0, found.ending_bytes),
+            true => (found.tombstone_bytes, 0),
+            false => (0, found.tombstone_bytes),
         };
         let dead_bytes = found.dead_bytes + ended;
         let move_bytes = found.live_bytes + needed;
@@ -186,19 +191,18 @@ fn choose_volume(
     drop(index);
     short_space.retain(&mut candidates);
     if matches!(filter, VolumeFilter::Cold) {
-        upkeep.hot.remove_from(&mut candidates, dead_share_min, now());
+        volume_states.hot.remove_from(&mut candidates, dead_share_min, now());
     }
     let whole_bytes = short_space.whole_bytes;
     let chosen = choose(candidates.into_iter(), whole_bytes, dead_share_min);
-    Ok(chosen.map(|volume| (volume, ends_needed_from(inner, volume.number, oldest))))
+    Ok(chosen.map(|volume| (volume, tombstones_needed_from(inner, volume.number, oldest))))
 }
 
-/// Returns the position from which a volume's tombstones (and other needles that end something) are
-/// needed.
+/// Returns the position at or after which a volume's tombstones must be kept.
 ///
-/// The older needles that they end are in older volumes, so the oldest volume does not need them.
-/// But the checkpoint, too, contains objects that were ended after it.
-fn ends_needed_from(inner: &Inner, volume: u32, oldest: Option<u32>) -> Lsn {
+/// A tombstone deletes needles in the same or older volumes, so the oldest volume needs none,
+/// except those that the checkpoint lacks: it still contains the objects that they delete.
+fn tombstones_needed_from(inner: &Inner, volume: u32, oldest: Option<u32>) -> Lsn {
     match inner.keyspace.index_files.applied() {
         _ if oldest != Some(volume) => Lsn::default(),
         // Without a checkpoint, opening replays the whole log.
@@ -207,7 +211,7 @@ fn ends_needed_from(inner: &Inner, volume: u32, oldest: Option<u32>) -> Lsn {
     }
 }
 
-/// Moves a volume's live needles, removes the volume, and adds both to `done`.
+/// Moves a volume's live needles, removes the volume, and counts both in `done`.
 ///
 /// A volume without live needles is not read: the index knows all its needles.
 ///
@@ -221,33 +225,33 @@ fn ends_needed_from(inner: &Inner, volume: u32, oldest: Option<u32>) -> Lsn {
 fn compact_volume(
     inner: &Inner,
     volume: &Candidate,
-    ends_needed_from: Lsn,
+    tombstones_needed_from: Lsn,
     pace: Pace,
-    upkeep: &mut Upkeep,
+    volume_states: &mut VolumeStates,
     stop: &AtomicBool,
     done: &mut CompactionReport,
 ) -> Result<()> {
     let number = volume.number;
-    debug_assert!(!upkeep.damaged.contains(&number), "a damaged volume may be recovered");
+    debug_assert!(!volume_states.damaged.contains(&number), "a damaged volume may be recovered");
     debug_assert!(
         inner.volumes.log.segments().last().is_none_or(|current| current.number > number),
         "the volume being written is not compacted"
     );
     inner.maintenance.admission.begin_volume(*volume);
     if volume.move_bytes > 0 {
-        let mut mover = Mover::new(inner, ends_needed_from, pace);
+        let mut mover = Mover::new(inner, tombstones_needed_from, pace);
         let mut outcome = Ok(());
         let scanned = inner.volumes.log.scan(number, &mut |at, record| {
             if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
                 outcome = mover.take(at, record);
             }
         });
-        let settled = mover.settle();
+        let settled = mover.finish_batch();
         done.bytes_moved += mover.bytes;
         outcome?;
         settled?;
         if !mover.is_whole || !matches!(&scanned, Ok(damage) if damage.is_empty()) {
-            upkeep.damaged.insert(number);
+            volume_states.damaged.insert(number);
             scanned?;
             return Ok(());
         }
@@ -256,14 +260,14 @@ fn compact_volume(
         return Ok(());
     }
     if inner.keyspace.index.read().volumes.get(number).live_needles > 0 {
-        upkeep.stuck.insert(number);
+        volume_states.stuck.insert(number);
         return Ok(());
     }
     let removed =
         remove_index(inner, number).and_then(|()| Ok(inner.volumes.log.remove_segment(number)?));
-    upkeep.indexed.remove(&number);
+    volume_states.indexed.remove(&number);
     if let Err(error) = removed {
-        upkeep.removal_failed = true;
+        volume_states.removal_failed = true;
         return Err(error);
     }
     inner.keyspace.index.write().remove_volume(number);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use haul_append_log::{Lsn, Position, Room, Ticket};
+use haul_append_log::{Lsn, Position, SpacePriority, Ticket};
 use haul_sync::{RwLockReadGuard, elapsed, now};
 
 use crate::checkpoint::write::is_checkpoint_due;
@@ -22,11 +22,11 @@ const BATCH_BYTES: u64 = 256 << 10;
 /// The longest pause between two batches.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// Moves those needles in a volume that are still needed.
+/// Moves the needles in a volume that are still needed.
 pub(crate) struct Mover<'a> {
     inner: &'a Inner,
-    /// The position from which needles that end something are needed.
-    ends_needed_from: Lsn,
+    /// The position at or after which tombstones are needed.
+    tombstones_needed_from: Lsn,
     pace: Pace,
     batch: Vec<PendingMove>,
     /// Held from the first append of a batch until the batch is applied to the index.
@@ -56,12 +56,12 @@ struct PendingMove {
 }
 
 impl<'a> Mover<'a> {
-    pub(crate) fn new(inner: &'a Inner, ends_needed_from: Lsn, pace: Pace) -> Self {
+    pub(crate) fn new(inner: &'a Inner, tombstones_needed_from: Lsn, pace: Pace) -> Self {
         let (batch, batch_began) = (Vec::new(), now());
         let (batch_bytes, bytes, is_whole) = (0, 0, true);
         Self {
             inner,
-            ends_needed_from,
+            tombstones_needed_from,
             pace,
             batch,
             gate: None,
@@ -72,7 +72,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Appends those needles in a record that are still needed.
+    /// Appends the needles in a record that are still needed.
     pub(crate) fn take(&mut self, at: Position, record: &[u8]) -> Result<()> {
         for needle in needles(record) {
             let Ok((head, needle)) = needle else {
@@ -98,12 +98,12 @@ impl<'a> Mover<'a> {
             }
             debug_assert!(self.gate.is_some(), "no bucket is deleted while its needles move");
             debug_assert!(self.batch.len() < BATCH_NEEDLES);
-            let ticket = self.inner.append(needle, &[], Room::Compaction)?;
+            let ticket = self.inner.append(needle, &[], SpacePriority::Compaction)?;
             debug_assert!(ticket.position().lsn > at.lsn, "a needle moves to the end of the log");
             self.batch_bytes += needle.len() as u64;
             self.batch.push(PendingMove { head, from: at, ticket, lock });
             if self.batch.len() == BATCH_NEEDLES || self.batch_bytes >= BATCH_BYTES {
-                self.settle()?;
+                self.finish_batch()?;
             }
         }
         Ok(())
@@ -126,15 +126,15 @@ impl<'a> Mover<'a> {
             return Ok(None);
         }
         // A thread that holds locks must not wait for a key out of order.
-        self.settle()?;
+        self.finish_batch()?;
         self.gate = Some(inner.keyspace.gate.read());
         Ok(Some(inner.keyspace.keys.lock(bucket, key)))
     }
 
     /// Returns `false` if a needle is certainly not needed. The key need not be locked.
     fn may_be_needed(&self, head: &Head, at: Position) -> bool {
-        match head.ends_something() {
-            true => at.lsn >= self.ends_needed_from,
+        match head.is_tombstone() {
+            true => at.lsn >= self.tombstones_needed_from,
             false => self.inner.keyspace.index.read().is_live(head, at),
         }
     }
@@ -156,7 +156,7 @@ impl<'a> Mover<'a> {
     }
 
     /// Waits until the batch is durable, applies it to the index, and pauses as the pace requires.
-    pub(crate) fn settle(&mut self) -> Result<()> {
+    pub(crate) fn finish_batch(&mut self) -> Result<()> {
         let mut locks = Vec::with_capacity(self.batch.len());
         for PendingMove { head, from, ticket, lock } in self.batch.drain(..) {
             let at = ticket.wait()?;
@@ -181,14 +181,14 @@ impl<'a> Mover<'a> {
         let bytes = std::mem::take(&mut self.batch_bytes);
         if bytes > 0 {
             self.bytes += bytes;
-            self.pass_on(bytes, elapsed(self.batch_began))?;
+            self.report_and_pause(bytes, elapsed(self.batch_began))?;
         }
         Ok(())
     }
 
     /// Reports moved bytes to the admission. Without delayed writers, pauses as long as the batch
     /// took, so that compaction uses at most half of the disk's time.
-    fn pass_on(&self, bytes: u64, took: Duration) -> Result<()> {
+    fn report_and_pause(&self, bytes: u64, took: Duration) -> Result<()> {
         let admission = &self.inner.maintenance.admission;
         self.inner.measure_space()?;
         admission.moved(bytes);

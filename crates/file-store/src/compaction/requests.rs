@@ -1,4 +1,4 @@
-//! The compaction that a caller requests, and the volumes' state.
+//! Compaction on request, and the volumes' state.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,9 +14,9 @@ use crate::volume_index;
 use crate::volumes::volume_id;
 
 impl Store {
-    /// Compacts every volume that is at least one tenth dead; where space is short, every volume
-    /// with dead bytes. First ends the volume being written, if at least a tenth of it, and a MiB,
-    /// is dead. Skips damaged volumes.
+    /// Compacts every volume that is at least one tenth dead; if space is short, every volume with
+    /// dead bytes. First ends the volume being written, if at least a tenth of it, and at least a
+    /// MiB, is dead. Skips damaged volumes.
     ///
     /// # Errors
     /// [`crate::Error::Full`] if there is no space for the next volume's live needles; volumes
@@ -45,10 +45,10 @@ impl Store {
         compact_all(&self.inner, &AtomicBool::new(false), progress)
     }
 
-    /// Returns all volumes' live and dead parts, in log order, without needles at damaged places.
+    /// Returns all volumes' live and dead parts, in log order, without damaged needles.
     ///
-    /// Reads the index of each sealed volume. A volume whose index is not complete, such as the one
-    /// that is being written, is read as a whole.
+    /// Reads the index of each sealed volume. A volume whose index is incomplete, such as the one
+    /// being written, is read as a whole.
     ///
     /// # Errors
     /// A failed system call.

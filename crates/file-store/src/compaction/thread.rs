@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haul_append_log::{SegmentInfo, footprint};
+use haul_append_log::{SegmentInfo, stored_bytes};
 use haul_sync::thread::JoinHandle;
 
 use crate::compaction::compact::compact_next;
 use crate::error::Result;
+use crate::failures::WorkKind;
 use crate::format::needles;
 use crate::inner::Inner;
 use crate::maintenance::admission::Admission;
-use crate::maintenance::upkeep::Upkeep;
+use crate::maintenance::volume_states::VolumeStates;
 use crate::names;
-use crate::troubles::Work;
 use crate::volume_index::format::FIRST_RECORD;
 use crate::volumes::volume_id;
 use crate::worker::{Worker, spawn};
@@ -67,15 +67,15 @@ fn run(inner: &Inner, stop: &AtomicBool) {
         let pass = inner.maintenance.admission.begin_pass();
         loop {
             let indexed = index_sealed_volumes(inner, stop);
-            inner.maintenance.troubles.note(Work::Indexing, &indexed);
+            inner.maintenance.failures.note(WorkKind::Indexing, &indexed);
             let compacted = compact_next(inner, stop);
-            inner.maintenance.troubles.note(Work::Compaction, &compacted);
+            inner.maintenance.failures.note(WorkKind::Compaction, &compacted);
             if !compacted.unwrap_or(false) {
                 break;
             }
         }
         inner.maintenance.admission.end_pass(pass);
-        let next_look = inner.maintenance.upkeep.lock().hot.next_look();
+        let next_look = inner.maintenance.volume_states.lock().hot.next_look();
         if !inner.maintenance.admission.background.wait(next_look) {
             return;
         }
@@ -84,9 +84,9 @@ fn run(inner: &Inner, stop: &AtomicBool) {
 
 /// Completes sealed volumes' indexes, and writes missing or incomplete ones.
 pub(crate) fn index_sealed_volumes(inner: &Inner, stop: &AtomicBool) -> Result<()> {
-    let mut upkeep = inner.maintenance.upkeep.lock();
+    let mut volume_states = inner.maintenance.volume_states.lock();
     let covered_before = inner.keyspace.index_files.applied().segment();
-    remove_covered_indexes(inner, &mut upkeep, covered_before)?;
+    remove_covered_indexes(inner, &mut volume_states, covered_before)?;
     if inner.is_tight() {
         return Ok(());
     }
@@ -97,15 +97,15 @@ pub(crate) fn index_sealed_volumes(inner: &Inner, stop: &AtomicBool) -> Result<(
         if volume.number < covered_before {
             continue;
         }
-        if upkeep.indexed.contains(&volume.number) {
+        if volume_states.indexed.contains(&volume.number) {
             continue;
         }
         if inner.volumes.indexes.complete(volume_id(&volume))? {
-            upkeep.indexed.insert(volume.number);
-        } else if volume.is_local && !upkeep.damaged.contains(&volume.number) {
+            volume_states.indexed.insert(volume.number);
+        } else if volume.is_local && !volume_states.damaged.contains(&volume.number) {
             let volumes = match write_index(inner, volume)? {
-                true => &mut upkeep.indexed,
-                false => &mut upkeep.damaged,
+                true => &mut volume_states.indexed,
+                false => &mut volume_states.damaged,
             };
             volumes.insert(volume.number);
         }
@@ -114,8 +114,12 @@ pub(crate) fn index_sealed_volumes(inner: &Inner, stop: &AtomicBool) -> Result<(
 }
 
 /// Removes the indexes of volumes whose needles are all in the checkpoint.
-fn remove_covered_indexes(inner: &Inner, upkeep: &mut Upkeep, covered_before: u32) -> Result<()> {
-    if upkeep.covered_before == covered_before || inner.volumes.manifest.is_none() {
+fn remove_covered_indexes(
+    inner: &Inner,
+    volume_states: &mut VolumeStates,
+    covered_before: u32,
+) -> Result<()> {
+    if volume_states.covered_before == covered_before || inner.volumes.manifest.is_none() {
         return Ok(());
     }
     // Without its index, only the manifest records that a volume existed.
@@ -126,14 +130,14 @@ fn remove_covered_indexes(inner: &Inner, upkeep: &mut Upkeep, covered_before: u3
             continue;
         };
         inner.volumes.indexes.forget(volume);
-        upkeep.indexed.remove(&volume);
+        volume_states.indexed.remove(&volume);
         inner.volumes.disk.remove(&name)?;
         removed = true;
     }
     for volume in inner.sealed_volumes().iter().filter(|v| v.number < covered_before) {
         inner.volumes.indexes.forget(volume.number);
     }
-    upkeep.covered_before = covered_before;
+    volume_states.covered_before = covered_before;
     if removed {
         inner.volumes.disk.sync_dir("")?;
     }
@@ -148,7 +152,7 @@ fn write_index(inner: &Inner, volume: SegmentInfo) -> Result<bool> {
     let mut end = FIRST_RECORD;
     let mut is_whole = true;
     let scanned = inner.volumes.log.scan(volume.number, &mut |at, record| {
-        end = at.lsn.offset() + footprint(at);
+        end = at.lsn.offset() + stored_bytes(at);
         for needle in needles(record) {
             match needle {
                 Ok((head, _)) => found.push((at, head)),

@@ -1,8 +1,8 @@
-//! Each volume's live and dead parts, for people who look at a store.
+//! Each volume's live and dead ranges, for display.
 
 use haul_append_log::Position;
 
-use crate::index::volumes::footprint;
+use crate::index::volumes::stored_bytes;
 
 /// A volume's needles.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,20 +11,20 @@ pub struct VolumeMap {
     pub number: u32,
     /// The file's length, in bytes.
     pub bytes: u64,
-    /// The file's parts that contain needles, in ascending order. Adjacent ones differ in
+    /// The file's ranges that contain needles, in ascending order. Adjacent ones differ in
     /// `is_live`, unless there is padding between them.
     pub extents: Vec<VolumeExtent>,
 }
 
-/// A part of a volume.
+/// A range of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VolumeExtent {
     /// The offset in the file.
     pub offset: u64,
     /// The length, in bytes.
     pub bytes: u64,
-    /// `true` if the needles have their keys' newest state. Other needles were replaced, were
-    /// deleted, or state a deletion.
+    /// `true` if the needles have their keys' newest state. Other needles were replaced or deleted,
+    /// or are tombstones.
     pub is_live: bool,
 }
 
@@ -40,7 +40,7 @@ impl VolumeMap {
 /// Adds a needle. A record with several needles is live if any needle is.
 pub(super) fn add(extents: &mut Vec<VolumeExtent>, at: Position, is_live: bool) {
     let offset = u64::from(at.lsn.offset());
-    let bytes = footprint(at.payload_bytes.into());
+    let bytes = stored_bytes(at.payload_bytes.into());
     match extents.last_mut() {
         Some(last) if last.offset == offset => last.is_live |= is_live,
         _ => extents.push(VolumeExtent { offset, bytes, is_live }),

@@ -1,4 +1,4 @@
-//! Damaged places, and the list of those known in an open store.
+//! Damage reports, and the list of an open store's known damage.
 
 pub(crate) mod found;
-pub(crate) mod place;
+pub(crate) mod report;

@@ -23,8 +23,8 @@ struct Batch<'a> {
     bucket: &'a str,
     versioning: Versioning,
     deletions: &'a [Deletion<'a>],
-    /// The versions that the batch has deleted, or not found. A search for a version that does not
-    /// exist may pass all versions of the key.
+    /// The versions that the batch has deleted, or not found. A search for a nonexistent version
+    /// may visit all of the key's versions, so it is not repeated.
     absent: HashSet<(&'a str, VersionId)>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use haul_append_log::{Position, Room, Ticket};
+use haul_append_log::{Position, SpacePriority, Ticket};
 
 use crate::counters::Counters;
 use crate::deletion::batch::delete_with_versions;
@@ -15,7 +15,7 @@ use crate::object::{Attributes, Deleted, VersionId, Versioning};
 use crate::replication::confirmation::acknowledge_batch;
 use crate::store::Store;
 
-/// A deletion that is in the log already, or that waits for the sync of its tombstone.
+/// A deletion that is complete, or that waits for the sync of its tombstone.
 enum Started {
     Done(Deleted),
     Appended(Box<Change>, Ticket),
@@ -179,8 +179,8 @@ impl Store {
         let key = deletion.key;
         let current = inner.find(bucket, key)?;
         let newest = current.as_ref().map(|entry| entry.at.lsn);
-        let doubt = inner.keyspace.index.read().doubt(bucket, key, newest);
-        match (&current, doubt) {
+        let corruption = inner.keyspace.index.read().possible_corruption(bucket, key, newest);
+        match (&current, corruption) {
             (None, None) => return Ok(None),
             (_, Some(error)) if deletion.condition.is_some() => return Err(error),
             (Some(entry), _) => deletion.check(|| entry.info(key))?,
@@ -188,7 +188,7 @@ impl Store {
         }
         let mut head = Head::new(Kind::Tombstone, bucket, key);
         head.version = inner.keyspace.clock.next();
-        let ticket = inner.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
+        let ticket = inner.append(&head.encode(&Attributes::new()), &[], SpacePriority::Reserve)?;
         let (replaces, reserved) = (current.map(Replaced::from), Reserved::nothing());
         Ok(Some((Change { head, replaces, reserved }, ticket)))
     }

@@ -1,4 +1,4 @@
-//! Deletions that callers ask for.
+//! Deletion requests.
 
 use crate::error::{Error, Result};
 use crate::object::{ObjectInfo, VersionId};

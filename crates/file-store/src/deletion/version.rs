@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use haul_append_log::Room;
+use haul_append_log::SpacePriority;
 
 use crate::clock::Version;
 use crate::deletion::request::Deletion;
@@ -22,13 +22,13 @@ use crate::versions::retain::{
     append_copy, next_version, scan_versions_of, tombstone, version_tombstone,
 };
 
-/// The versions on which deleting versions of a key depends.
+/// The versions to delete from a key, and the newest one that stays.
 #[derive(Debug, Default)]
 struct Neighbours {
     /// The versions to delete, including the current object's copy if the current object is
     /// deleted.
     wanted: Vec<VersionRow>,
-    /// The newest version that is not wanted; `None` if a current object is newer.
+    /// The newest version that stays; `None` if a current object is newer.
     next: Option<VersionRow>,
 }
 
@@ -64,26 +64,28 @@ fn append_marker(
     }
     let version = next_version(inner, bucket, key, current.as_ref(), versioning)?;
     // A deletion is never rejected: it is how a user makes room.
-    let reserved = inner.keyspace.follow(bucket);
+    let reserved = inner.keyspace.track(bucket);
     let names = (bucket, key);
-    let mut ends = append_copy(inner, names, current.as_ref(), versioning, &reserved, records)?;
+    let mut tombstones =
+        append_copy(inner, names, current.as_ref(), versioning, &reserved, records)?;
     if existed {
-        ends.push(tombstone(inner, bucket, key, current));
+        tombstones.push(tombstone(inner, bucket, key, current));
     }
     let is_versioned = versioning == Versioning::Enabled;
     let name = VersionName { version, is_null: !is_versioned };
     let mut head = Head::new(Kind::Object, &versions_bucket(bucket), &name.key_in_bucket(key));
     (head.version, head.is_versioned) = (version, is_versioned);
     let encoded = head.encode(&Attributes::new());
-    let ticket = inner.append_with_ends(&encoded, &[], &ends, Room::Ordinary)?;
+    let ticket =
+        inner.append_with_tombstones(&encoded, &[], &tombstones, SpacePriority::Ordinary)?;
     let marker = Change { head, replaces: None, reserved };
-    let changes = std::iter::once(marker).chain(ends).collect();
+    let changes = std::iter::once(marker).chain(tombstones).collect();
     records.push(AppendedRecord { changes, ticket });
     Ok(Deleted { existed, version_id: Some(name.id()), is_delete_marker: true })
 }
 
 /// Appends one record that deletes different versions of a locked key. If it deletes the newest
-/// version, the newest version that stays becomes current in this record. The versions in `absent`
+/// version, the record also makes the newest remaining version current. The versions in `absent`
 /// are known not to exist.
 pub(super) fn append_version_deletions(
     inner: &Inner,
@@ -125,7 +127,7 @@ pub(super) fn append_version_deletions(
     Ok(outcomes)
 }
 
-/// Appends the record that deletes those wanted versions that are accepted.
+/// Appends the record that deletes the accepted versions.
 fn append_accepted(
     inner: &Inner,
     (bucket, key): (&str, &str),
@@ -138,28 +140,28 @@ fn append_accepted(
     let current = current.filter(|_| !stays);
     let (deleted, refused): (Vec<_>, Vec<_>) =
         found.wanted.into_iter().partition(|row| is_accepted(row.name.id()));
-    let mut ends: Vec<Change> =
+    let mut tombstones: Vec<Change> =
         deleted.into_iter().map(|row| version_tombstone(inner, bucket, key, row)).collect();
     let next = refused.into_iter().chain(found.next).max_by_key(|row| row.name.version);
     match next.filter(|next| !stays && !next.entry.is_delete_marker()) {
         Some(next) => {
             let name = next.name.key_in_bucket(key);
             let stored = read_stored(inner, &versions_bucket(bucket), &name)?;
-            ends.push(version_tombstone(inner, bucket, key, next));
+            tombstones.push(version_tombstone(inner, bucket, key, next));
             let replaces = current.map(Replaced::from);
             let moves = Reserved::nothing();
-            append_stored(inner, &stored, (bucket, key), replaces, ends, moves)
+            append_stored(inner, &stored, (bucket, key), replaces, tombstones, moves)
         }
         None => {
             if current.is_some() {
-                ends.push(tombstone(inner, bucket, key, current));
+                tombstones.push(tombstone(inner, bucket, key, current));
             }
-            inner.append_heads(ends, Room::Reserve)
+            inner.append_heads(tombstones, SpacePriority::Reserve)
         }
     }
 }
 
-/// Finds a key's wanted versions, and its newest version without them.
+/// Finds the wanted versions of a key, and the newest of its other versions.
 fn neighbours(
     inner: &Inner,
     bucket: &str,
@@ -197,7 +199,7 @@ fn neighbours(
     Ok(found)
 }
 
-/// Returns the versions that are not `null`.
+/// Returns the wanted versions except `null`.
 fn ids_of(wanted: &HashSet<VersionId>) -> impl Iterator<Item = Version> {
     wanted.iter().filter_map(|id| match id {
         VersionId::Id(id) => Some(Version(*id)),

@@ -13,7 +13,7 @@ use crate::expiration::tags::read_tags;
 use crate::expiration::tags::{KnownTags, sort};
 use crate::expiration::uploads::StaleUpload;
 use crate::expiration::uploads::stale_uploads;
-use crate::expiration::versions::delete::{expired_versions, places_of_version_tags};
+use crate::expiration::versions::delete::{expired_versions, version_tag_positions};
 use crate::expiration::versions::list::VersionScan;
 use crate::expiration::versions::list::keys_with_expired_versions;
 use crate::index::entry::Entry;
@@ -33,7 +33,7 @@ pub enum ExpiredEntry {
         /// The rule's ID.
         rule: String,
     },
-    /// An expired version that is not current, or an expired delete marker.
+    /// An expired noncurrent version, or an expired delete marker.
     Version {
         /// The key, version ID, length, modification time and hash.
         info: ObjectInfo,
@@ -72,8 +72,8 @@ pub(super) fn expirable(
         loop {
             let page = expired_page(inner, &search, after.as_deref())?;
             report.scanned_keys += page.scanned_keys;
-            let places = page.places_of_tags();
-            let known = tags_at(inner, lifecycle, places, &mut report);
+            let positions = page.tag_positions();
+            let known = tags_at(inner, lifecycle, positions, &mut report);
             for candidate in search.matching(page.candidates, &known) {
                 let locked = inner.keyspace.keys.lock(bucket, &candidate.key);
                 let entry = expired_entry(inner, &search, &candidate, &known, &mut report)?;
@@ -116,8 +116,8 @@ fn expirable_versions(
         let mut scan = VersionScan::default();
         while !scan.is_complete() {
             let keys = keys_with_expired_versions(inner, &search, &mut scan)?;
-            let places = places_of_version_tags(inner, &search, &keys)?;
-            let known = tags_at(inner, lifecycle, places, report);
+            let positions = version_tag_positions(inner, &search, &keys)?;
+            let known = tags_at(inner, lifecycle, positions, report);
             for key in keys {
                 let locked = inner.keyspace.keys.lock(bucket, &key);
                 let expired = expired_versions(inner, &search, &key, &known, report)?;
@@ -141,12 +141,12 @@ fn expirable_versions(
 fn tags_at(
     inner: &Inner,
     lifecycle: &Lifecycle,
-    mut places: Vec<Position>,
+    mut positions: Vec<Position>,
     report: &mut SweepReport,
 ) -> KnownTags {
     let mut known = KnownTags::default();
-    sort(&mut places);
-    read_tags(inner, lifecycle, &places, &mut known, report);
+    sort(&mut positions);
+    read_tags(inner, lifecycle, &positions, &mut known, report);
     known
 }
 

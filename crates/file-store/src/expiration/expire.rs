@@ -1,6 +1,6 @@
 //! Deletes expired objects in batches that share a sync.
 
-use haul_append_log::Room;
+use haul_append_log::SpacePriority;
 
 use crate::counters::Counters;
 use crate::deletion::request::Deletion;
@@ -32,9 +32,9 @@ struct Appended<'a> {
 
 /// Deletes the candidates, sorted by key, that are still expired.
 ///
-/// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
+/// 1. Enters the bucket, so that its rules cannot change until the batch ends, and compares them.
 /// 2. Locks the keys in order. An object that was replaced since it was listed, or whose tags were,
-///    is evaluated again; an object in doubt is skipped.
+///    is evaluated again; an object is skipped if damage may hide its newest state.
 /// 3. Appends the tombstones, or in a bucket with versions the copies and delete markers. After a
 ///    crash the log has a prefix of them; the next sweep deletes the other objects.
 /// 4. Once they are durable, applies them to the index and reports them to the observer.
@@ -107,14 +107,14 @@ fn append_expired<'a>(
         return Ok(Some(Appended { key, action, pending, bytes }));
     }
     let end = tombstone(inner, search.bucket, key, Some(entry));
-    let record = inner.append_heads(vec![end], Room::Reserve)?;
+    let record = inner.append_heads(vec![end], SpacePriority::Reserve)?;
     let pending = Pending { records: vec![record], outcome: Ok(()) };
     Ok(Some(Appended { key, action: ExpireObject, pending, bytes }))
 }
 
 /// Returns a locked key's current entry if its object is expired. Needs no read if the object has
-/// not moved since it was listed and since its tags were read. Skips and counts an object in doubt,
-/// and one whose tags cannot be read.
+/// not moved since it was listed and since its tags were read. Skips and counts an object if damage
+/// may hide its newest state, or if its tags cannot be read.
 pub(super) fn expired_entry(
     inner: &Inner,
     search: &Search<'_>,
@@ -135,7 +135,7 @@ pub(super) fn expired_entry(
     if needs_tags && !search.has_expired(key, &entry, known.at(entry.at)) {
         return Ok(None);
     }
-    if inner.keyspace.index.read().doubt(bucket, key, Some(entry.at.lsn)).is_some() {
+    if inner.keyspace.index.read().possible_corruption(bucket, key, Some(entry.at.lsn)).is_some() {
         report.skipped += 1;
         return Ok(None);
     }

@@ -21,7 +21,7 @@ const PAGE_BYTES: usize = 4 << 20;
 pub(crate) struct Candidate {
     pub(crate) key: String,
     pub(crate) entry: Entry,
-    /// Only rules with tags expire it: its tags, which are not in the index, decide.
+    /// `true` if only rules with tags expire it. Its tags are not in the index and must be read.
     pub(crate) needs_tags: bool,
 }
 
@@ -35,8 +35,8 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Returns the positions of the objects whose tags decide.
-    pub(crate) fn places_of_tags(&self) -> Vec<Position> {
+    /// Returns the positions of the objects whose tags must be read.
+    pub(crate) fn tag_positions(&self) -> Vec<Position> {
         let candidates = self.candidates.iter().filter(|candidate| candidate.needs_tags);
         candidates.map(|candidate| candidate.entry.at).collect()
     }

@@ -13,7 +13,7 @@ use crate::expiration::page::{PAGE_KEYS, Page, Search};
 use crate::expiration::tags::read_tags;
 use crate::expiration::tags::{KnownTags, TAG_READS, sort};
 use crate::expiration::uploads::{abort_stale, stale_uploads};
-use crate::expiration::versions::delete::{delete_expired_versions, places_of_version_tags};
+use crate::expiration::versions::delete::{delete_expired_versions, version_tag_positions};
 use crate::expiration::versions::list::VersionScan;
 use crate::expiration::versions::list::keys_with_expired_versions;
 use crate::inner::Inner;
@@ -30,7 +30,7 @@ const PAUSE_FACTOR: u32 = 4;
 /// The longest pause between two steps.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The bytes that a sweep reads ahead from a run.
+/// The bytes that a sweep reads ahead in a run.
 const READAHEAD_BYTES: usize = 256 << 10;
 
 /// The speed of a sweep.
@@ -101,8 +101,8 @@ fn sweep_by(
                 step.scanned_keys += page.scanned_keys;
                 Ok(Some(page))
             })?;
-            let places = page.places_of_tags();
-            let known = steps.read_tags(search.lifecycle, places)?;
+            let positions = page.tag_positions();
+            let known = steps.read_tags(search.lifecycle, positions)?;
             let candidates = search.matching(page.candidates, &known);
             for batch in candidates.chunks(BATCH) {
                 steps.step(|step| delete_expired(inner, &search, rules, batch, &known, step))?;
@@ -120,8 +120,8 @@ fn sweep_by(
     sweep_versions(inner, &search, rules, steps)
 }
 
-/// Removes expired versions and delete markers, after all else: while damage may hide versions,
-/// this fails.
+/// Removes expired versions and delete markers. Runs last, because it fails while corruption may
+/// hide versions.
 fn sweep_versions(
     inner: &Inner,
     search: &Search<'_>,
@@ -138,9 +138,9 @@ fn sweep_versions(
             let keys =
                 steps.step(|_| keys_with_expired_versions(inner, &search, &mut scan).map(Some))?;
             for batch in keys.chunks(BATCH) {
-                let places =
-                    steps.step(|_| places_of_version_tags(inner, &search, batch).map(Some))?;
-                let known = steps.read_tags(search.lifecycle, places)?;
+                let positions =
+                    steps.step(|_| version_tag_positions(inner, &search, batch).map(Some))?;
+                let known = steps.read_tags(search.lifecycle, positions)?;
                 steps.step(|step| {
                     delete_expired_versions(inner, &search, rules, batch, &known, step)
                 })?;
@@ -150,7 +150,7 @@ fn sweep_versions(
     Ok(())
 }
 
-/// Returns the expired objects among the keys that follow `after`.
+/// Returns the expired objects on the page of keys after `after`.
 pub(super) fn expired_page(
     inner: &Inner,
     search: &Search<'_>,
@@ -173,13 +173,13 @@ impl Steps<'_> {
     fn read_tags(
         &mut self,
         lifecycle: &Lifecycle,
-        mut places: Vec<Position>,
+        mut positions: Vec<Position>,
     ) -> std::result::Result<KnownTags, Interrupted> {
         let (mut known, inner) = (KnownTags::default(), self.inner);
-        sort(&mut places);
-        for places in places.chunks(TAG_READS) {
+        sort(&mut positions);
+        for positions in positions.chunks(TAG_READS) {
             self.step(|step| {
-                read_tags(inner, lifecycle, places, &mut known, step);
+                read_tags(inner, lifecycle, positions, &mut known, step);
                 Ok(Some(()))
             })?;
         }

@@ -1,4 +1,4 @@
-//! Reads the object tags on which a sweep's rules depend.
+//! Reads the object tags that a sweep's rules test.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,8 +14,8 @@ use crate::lifecycle::tags::{ObjectTags, Tags};
 /// the step takes a quarter of a second.
 pub(crate) const TAG_READS: usize = 32;
 
-/// Tags that were read, by the object's position in the log. Another state of the object, also one
-/// with other tags, has another position.
+/// Tags that were read, by the object's position in the log. Each state of an object has its own
+/// position, even if only its tags changed.
 ///
 /// Only tags that a rule requires are stored, so the rules bound their memory.
 #[derive(Debug, Default)]
@@ -28,10 +28,11 @@ impl KnownTags {
     }
 }
 
-/// Sorts positions so that reading them moves a disk's heads the least, and removes repeated ones.
-pub(crate) fn sort(places: &mut Vec<Position>) {
-    places.sort_unstable_by_key(|at| at.lsn);
-    places.dedup();
+/// Sorts positions in disk order, so that reading them moves the heads the least, and removes
+/// duplicates.
+pub(crate) fn sort(positions: &mut Vec<Position>) {
+    positions.sort_unstable_by_key(|at| at.lsn);
+    positions.dedup();
 }
 
 /// Reads the tags of the objects at these positions, without their locks. Leaves out objects that
@@ -39,12 +40,12 @@ pub(crate) fn sort(places: &mut Vec<Position>) {
 pub(crate) fn read_tags(
     inner: &Inner,
     lifecycle: &Lifecycle,
-    places: &[Position],
+    positions: &[Position],
     known: &mut KnownTags,
     report: &mut SweepReport,
 ) {
     let required: BTreeSet<_> = lifecycle.rules.iter().flat_map(|rule| &rule.tags).collect();
-    for at in places {
+    for at in positions {
         report.tag_reads += 1;
         if let Ok(attributes) = inner.read_attributes(*at) {
             let mut tags = attributes.tags();

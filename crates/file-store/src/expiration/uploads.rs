@@ -1,6 +1,6 @@
 //! Aborts stale uploads in batches that share a sync.
 
-use haul_append_log::{Room, Ticket};
+use haul_append_log::{SpacePriority, Ticket};
 
 use crate::error::Result;
 use crate::expiration::page::Search;
@@ -20,8 +20,8 @@ pub(super) struct StaleUpload {
     pub(super) started_ms: u64,
 }
 
-/// Returns a bucket's stale uploads, sorted by key. Skips and counts uploads whose parts or end
-/// damage may hide.
+/// Returns a bucket's stale uploads, sorted by key. Skips and counts an upload if damage may hide
+/// its parts or its end.
 pub(super) fn stale_uploads(
     inner: &Inner,
     search: &Search<'_>,
@@ -39,7 +39,7 @@ pub(super) fn stale_uploads(
         if expires.is_none_or(|(at, _)| at > now_ms) {
             continue;
         }
-        if index.hidden.behind_upload(upload.started).is_some() {
+        if index.hidden.range_hiding_upload(upload.started).is_some() {
             report.skipped += 1;
             continue;
         }
@@ -50,7 +50,7 @@ pub(super) fn stale_uploads(
 
 /// Aborts the uploads, sorted by key, that are still unfinished.
 ///
-/// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
+/// 1. Enters the bucket, so that its rules cannot change until the batch ends, and compares them.
 /// 2. Locks the keys in order, so that no part is stored in the meantime.
 /// 3. Appends the uploads' ends. After a crash the log has a prefix of them; the next sweep aborts
 ///    the other uploads.
@@ -106,6 +106,6 @@ fn append_upload_end(inner: &Inner, bucket: &str, upload: &StaleUpload) -> Resul
     let mut head = Head::new(Kind::UploadEnded, bucket, &upload.key);
     head.upload = upload.id;
     head.version = inner.keyspace.clock.next();
-    let ticket = inner.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
+    let ticket = inner.append(&head.encode(&Attributes::new()), &[], SpacePriority::Reserve)?;
     Ok((head, ticket))
 }

@@ -2,7 +2,7 @@
 
 use super::blocks::block_count;
 use super::{
-    CHECKSUM, FILE_BYTES, Head, KIND_AT, Kind, Needle, NotANeedle, UNKNOWN_KIND, array,
+    CHECKSUM, FILE_BYTES, Head, KIND_AT, Kind, Needle, NeedleError, UNKNOWN_KIND, array,
     decode_attributes, decode_files, decode_text, encode_attributes, length, u16_at, u32_at,
     u64_at,
 };
@@ -16,7 +16,7 @@ pub(super) const FIXED_BYTES: usize = 17;
 /// A bit that is set in the kind byte of every needle.
 pub(super) const KIND_BIT: u8 = 0x80;
 
-/// Flag bits. Each but the last announces a field, which must be neither zero nor empty.
+/// Flag bits. Each one but the last indicates a field, which must be neither zero nor empty.
 mod flag {
     /// The MD5 and the length.
     pub(super) const CONTENT: u8 = 0x01;
@@ -120,7 +120,7 @@ struct Front {
 }
 
 impl Front {
-    fn decode(bytes: &[u8]) -> Result<Self, NotANeedle> {
+    fn decode(bytes: &[u8]) -> Result<Self, NeedleError> {
         let flags = bytes[KIND_AT + 1];
         let mut fields = Fields { bytes, at: FIXED_BYTES };
         let md5 = if flags & flag::CONTENT == 0 { [0; 16] } else { fields.array()? };
@@ -143,13 +143,13 @@ impl Front {
         if flags & flag::BLOCKS != 0 {
             let is_inline = bytes[KIND_AT] == KIND_BIT | Kind::Object.code() && front.files == 0;
             let count = block_count(front.bytes).filter(|_| is_inline);
-            front.blocks = count.ok_or(NotANeedle::Malformed("it cannot have block checksums"))?;
+            front.blocks = count.ok_or(NeedleError::Malformed("it cannot have block checksums"))?;
         }
         front.end = fields.at;
         Ok(front)
     }
 
-    /// Returns `true` if no announced field is zero or empty: each head has exactly one encoding.
+    /// Returns `true` if no indicated field is zero or empty: each head has exactly one encoding.
     fn is_canonical(&self) -> bool {
         let is_set = |flag: u8| self.flags & flag != 0;
         (!is_set(flag::CONTENT) || self.bytes != 0 || self.md5 != [0; 16])
@@ -162,9 +162,9 @@ impl Front {
 }
 
 /// Decodes a needle. Its head must be complete; its data may be incomplete.
-pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
+pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NeedleError> {
     if bytes.len() < FIXED_BYTES {
-        return Err(NotANeedle::Needs(FIXED_BYTES));
+        return Err(NeedleError::Needs(FIXED_BYTES));
     }
     let front = Front::decode(bytes)?;
     let bucket_end = front.end + usize::from(bytes[6]);
@@ -173,14 +173,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
     let blocks_end = files_end.saturating_add(size_of::<u32>() * front.blocks);
     let head_end = blocks_end.saturating_add(front.attribute_bytes as usize);
     if bytes.len() < head_end {
-        return Err(NotANeedle::Needs(head_end));
+        return Err(NeedleError::Needs(head_end));
     }
     if haul_crc::crc32c(&bytes[4..head_end]) != u32_at(bytes, 0) {
         return Err(CHECKSUM);
     }
     let is_object = bytes[KIND_AT] == KIND_BIT | Kind::Object.code();
     if !front.is_canonical() || front.flags & flag::VERSIONED != 0 && !is_object {
-        return Err(NotANeedle::Malformed("its flags do not match its fields"));
+        return Err(NeedleError::Malformed("its flags do not match its fields"));
     }
     let code = bytes[KIND_AT].checked_sub(KIND_BIT).ok_or(UNKNOWN_KIND)?;
     let head = Head {
@@ -203,8 +203,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
     Ok(Needle { head, attributes, rest: &bytes[head_end..] })
 }
 
-fn narrow<T: TryFrom<u64>>(number: u64) -> Result<T, NotANeedle> {
-    T::try_from(number).ok().ok_or(NotANeedle::Malformed("it has a number that is too great"))
+fn narrow<T: TryFrom<u64>>(number: u64) -> Result<T, NeedleError> {
+    T::try_from(number).ok().ok_or(NeedleError::Malformed("it has a number that is too great"))
 }
 
 /// A cursor over the fields before the names.
@@ -214,18 +214,18 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], NotANeedle> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], NeedleError> {
         let end = self.at + N;
         if self.bytes.len() < end {
-            return Err(NotANeedle::Needs(end));
+            return Err(NeedleError::Needs(end));
         }
         let from = std::mem::replace(&mut self.at, end);
         Ok(array(self.bytes, from))
     }
 
     /// Decodes a number in LEB128. Only the shortest encoding of a number is valid.
-    fn varint(&mut self) -> Result<u64, NotANeedle> {
-        const BAD: NotANeedle = NotANeedle::Malformed("it has a malformed number");
+    fn varint(&mut self) -> Result<u64, NeedleError> {
+        const BAD: NeedleError = NeedleError::Malformed("it has a malformed number");
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(7) {
             let [byte] = self.array()?;

@@ -98,8 +98,8 @@ pub(crate) struct Needle<'a> {
 
 /// The reason why bytes are not a needle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotANeedle {
-    /// The head is longer than the bytes at hand: at least this many are needed.
+pub(crate) enum NeedleError {
+    /// The head is longer than the available bytes: at least this many are needed.
     Needs(usize),
     /// The bytes are not a needle.
     Malformed(&'static str),
@@ -157,8 +157,9 @@ fn u128_at(bytes: &[u8], at: usize) -> u128 {
 }
 
 impl Head {
-    /// Returns `true` if the needle stores nothing and only ends something older.
-    pub(crate) fn ends_something(&self) -> bool {
+    /// Returns `true` for a tombstone: a needle that stores nothing and only ends older needles. An
+    /// upload's end counts as a tombstone, too.
+    pub(crate) fn is_tombstone(&self) -> bool {
         matches!(self.kind, Kind::Tombstone | Kind::BucketDeleted | Kind::UploadEnded)
     }
 
@@ -200,21 +201,22 @@ impl Head {
 
 impl<'a> Needle<'a> {
     /// Returns the data in a needle that was read to the end of its record.
-    pub(crate) fn data(&self) -> Result<&'a [u8], NotANeedle> {
-        const ERROR: NotANeedle = NotANeedle::Malformed("its head declares more bytes than it has");
+    pub(crate) fn data(&self) -> Result<&'a [u8], NeedleError> {
+        const ERROR: NeedleError =
+            NeedleError::Malformed("its head declares more bytes than it has");
         self.rest.get(..self.head.inline_bytes()).ok_or(ERROR)
     }
 
     /// Decodes a needle. Its head must be complete; its data may be incomplete.
     ///
-    /// [`NotANeedle::Needs`] always requires more bytes than `bytes` has.
-    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, NotANeedle> {
+    /// [`NeedleError::Needs`] always requires more bytes than `bytes` has.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, NeedleError> {
         layout::decode(bytes)
     }
 }
 
-/// Returns a record's needles in order, each with its own bytes (head and data).
-pub(crate) fn needles(record: &[u8]) -> impl Iterator<Item = Result<(Head, &[u8]), NotANeedle>> {
+/// Returns a record's needles in order, each as its head and its own bytes.
+pub(crate) fn needles(record: &[u8]) -> impl Iterator<Item = Result<(Head, &[u8]), NeedleError>> {
     let mut left = record;
     std::iter::from_fn(move || {
         if left.is_empty() {
@@ -222,7 +224,7 @@ pub(crate) fn needles(record: &[u8]) -> impl Iterator<Item = Result<(Head, &[u8]
         }
         let decoded = Needle::decode(left).and_then(|needle| {
             let data = needle.head.inline_bytes();
-            let rest = needle.rest.get(data..).ok_or(NotANeedle::Needs(data))?;
+            let rest = needle.rest.get(data..).ok_or(NeedleError::Needs(data))?;
             Ok((needle.head, rest))
         });
         Some(match decoded {
@@ -239,10 +241,10 @@ pub(crate) fn needles(record: &[u8]) -> impl Iterator<Item = Result<(Head, &[u8]
     })
 }
 
-const CHECKSUM: NotANeedle =
-    NotANeedle::Malformed("the checksum of the needle's head does not match");
+const CHECKSUM: NeedleError =
+    NeedleError::Malformed("the checksum of the needle's head does not match");
 
-const UNKNOWN_KIND: NotANeedle = NotANeedle::Malformed("its kind is not known");
+const UNKNOWN_KIND: NeedleError = NeedleError::Malformed("its kind is not known");
 
 /// Encodes attributes: each name and value is preceded by its length.
 fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
@@ -254,9 +256,9 @@ fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_attributes(mut bytes: &[u8]) -> Result<Attributes, NotANeedle> {
-    const BAD: NotANeedle = NotANeedle::Malformed("its attributes do not match their length");
-    let mut next_text = || -> Result<String, NotANeedle> {
+fn decode_attributes(mut bytes: &[u8]) -> Result<Attributes, NeedleError> {
+    const BAD: NeedleError = NeedleError::Malformed("its attributes do not match their length");
+    let mut next_text = || -> Result<String, NeedleError> {
         let length = bytes.get(..4).ok_or(BAD)?;
         let end = 4 + u32_at(length, 0) as usize;
         let text = bytes.get(4..end).ok_or(BAD)?;
@@ -278,9 +280,9 @@ fn decode_files(bytes: &[u8]) -> Vec<FilePart> {
     bytes.chunks_exact(FILE_BYTES).map(part).collect()
 }
 
-fn decode_text(bytes: &[u8]) -> Result<String, NotANeedle> {
+fn decode_text(bytes: &[u8]) -> Result<String, NeedleError> {
     let text = std::str::from_utf8(bytes).map(str::to_owned);
-    text.map_err(|_not_utf8| NotANeedle::Malformed("it is not UTF-8"))
+    text.map_err(|_not_utf8| NeedleError::Malformed("it is not UTF-8"))
 }
 
 /// Converts a length. The lengths of names, attributes and parts are checked before.

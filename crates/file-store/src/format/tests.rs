@@ -32,7 +32,7 @@ fn seal(head: &mut [u8]) {
 
 fn malformed(bytes: &[u8]) -> Option<&'static str> {
     match Needle::decode(bytes) {
-        Err(NotANeedle::Malformed(what)) => Some(what),
+        Err(NeedleError::Malformed(what)) => Some(what),
         _ => None,
     }
 }
@@ -80,7 +80,7 @@ fn prefix_of_a_head_needs_more_bytes() {
         for cut in 0..bytes.len() {
             let needs = Needle::decode(&bytes[..cut]).unwrap_err();
             let is_more = |n| (cut + 1..=bytes.len()).contains(&n);
-            assert!(matches!(needs, NotANeedle::Needs(n) if is_more(n)), "{cut}: {needs:?}");
+            assert!(matches!(needs, NeedleError::Needs(n) if is_more(n)), "{cut}: {needs:?}");
         }
     }
 }
@@ -175,12 +175,12 @@ fn malformed_names_and_attributes_are_detected() {
 #[test]
 fn needles_of_a_record_end_at_the_first_malformed_one() {
     let needle = [&head().encode(&Attributes::new())[..], b"meow!"].concat();
-    let read = |record: &[u8]| -> Vec<Result<usize, NotANeedle>> {
+    let read = |record: &[u8]| -> Vec<Result<usize, NeedleError>> {
         needles(record).map(|found| found.map(|(_, bytes)| bytes.len())).collect()
     };
     let two = [&needle[..], &needle].concat();
     assert_eq!(read(&two), [Ok(needle.len()); 2]);
-    assert_eq!(read(&two[..two.len() - 1]), [Ok(needle.len()), Err(NotANeedle::Needs(5))]);
+    assert_eq!(read(&two[..two.len() - 1]), [Ok(needle.len()), Err(NeedleError::Needs(5))]);
     let mut damaged = [&two[..], &needle].concat();
     damaged[needle.len()] ^= 1;
     assert_eq!(read(&damaged), [Ok(needle.len()), Err(CHECKSUM)]);
@@ -240,14 +240,14 @@ proptest! {
         kind in any::<u8>(),
     ) {
         let check = |bytes: &[u8]| match Needle::decode(bytes) {
-            Err(NotANeedle::Needs(needed)) => assert!(needed > bytes.len()),
+            Err(NeedleError::Needs(needed)) => assert!(needed > bytes.len()),
             Ok(needle) => {
                 let head = &needle.head;
                 let whole = bytes.len() - needle.rest.len();
                 // A head has one encoding, unless its attributes are out of order.
                 assert!(head.encode(&needle.attributes).len() <= whole);
             }
-            Err(NotANeedle::Malformed(_)) => {}
+            Err(NeedleError::Malformed(_)) => {}
         };
         check(&bytes);
         // With a matching checksum, the input reaches the rest of the decoder.

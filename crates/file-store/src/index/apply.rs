@@ -24,11 +24,11 @@ impl Index {
         );
         self.newest = self.newest.max(head.version);
         self.change_count += 1;
-        if head.ends_something() {
-            self.volumes.add_ending(at, head.head_bytes());
+        if head.is_tombstone() {
+            self.volumes.add_tombstone(at, head.head_bytes());
         }
         if matches!(head.kind, Kind::Tombstone | Kind::BucketDeleted) {
-            self.hidden.settle_absent(&head.bucket, &head.key);
+            self.hidden.mark_absent(&head.bucket, &head.key);
         }
         match head.kind {
             Kind::Object => self.put_object(&head, at, replaces),
@@ -74,7 +74,7 @@ impl Index {
         }
     }
 
-    /// Removes an object without a tombstone: a later needle, which deletes its bucket, implies it.
+    /// Removes an object that has no tombstone, because a later needle deletes its bucket.
     pub(crate) fn forget(&mut self, bucket: &str, key: &str, old: Replaced) {
         let removed = self.forget_object(bucket, &old);
         self.change_location(bucket, key, removed, None);
@@ -120,7 +120,7 @@ impl Index {
             return;
         }
         bucket.created = head.version;
-        let old = bucket.at.replace(at);
+        let old = bucket.position.replace(at);
         if let Some(old) = old {
             self.volumes.retire(old);
         }
@@ -134,11 +134,11 @@ impl Index {
         };
         if bucket.created < head.version {
             bucket.created = Version::default();
-            if let Some(at) = bucket.at.take() {
+            if let Some(at) = bucket.position.take() {
                 self.volumes.retire(at);
             }
         }
-        if bucket.at.is_some() || bucket.objects > 0 {
+        if bucket.position.is_some() || bucket.objects > 0 {
             self.buckets.insert(name, bucket);
         }
     }
@@ -196,7 +196,7 @@ impl Index {
 
     /// Asserts, in tests, that the totals match the index: a location for each object, and a live
     /// needle for each object, bucket, upload and part. Asserts nothing while damage hides needles,
-    /// which the totals may count.
+    /// because the totals may count them.
     pub(crate) fn check_totals(&self) {
         if cfg!(not(debug_assertions)) || self.hidden.any().is_some() {
             return;
@@ -204,7 +204,7 @@ impl Index {
         let uploads = self.uploads.values();
         let upload_needles = uploads.map(|it| it.parts.len() as u64 + u64::from(it.at.is_some()));
         let bucket_needles =
-            self.buckets.values().filter(|bucket| bucket.at.is_some()).count() as u64;
+            self.buckets.values().filter(|bucket| bucket.position.is_some()).count() as u64;
         let expected = self.objects() + bucket_needles + upload_needles.sum::<u64>();
         let live: u64 = self.volumes.iter().map(|(_, volume)| volume.live_needles).sum();
         debug_assert_eq!(live, expected, "live needles");

@@ -10,7 +10,7 @@ use crate::object::BucketInfo;
 pub(crate) struct Bucket {
     pub(crate) created: Version,
     /// The needle's position; `None` if damage has lost the needle.
-    pub(crate) at: Option<Position>,
+    pub(crate) position: Option<Position>,
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
 }

@@ -39,7 +39,7 @@ pub(crate) struct Replaced {
 /// The known predecessor of a needle: the object that it replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Predecessor {
-    /// Not known: the index must be searched.
+    /// Unknown: the index must be searched.
     Unknown,
     /// The key had no object, or the needle stores no object.
     None,
@@ -52,7 +52,7 @@ pub(crate) enum Predecessor {
 pub(crate) struct Change {
     pub(crate) head: Head,
     pub(crate) replaces: Option<Replaced>,
-    /// What the needle's writer reserved of the quotas, until the needle is applied.
+    /// The quota reservation of the needle's writer, until the needle is applied.
     pub(crate) reserved: Reserved,
 }
 
@@ -65,7 +65,7 @@ impl From<Head> for Change {
 }
 
 impl Clone for Change {
-    /// Returns a copy that reserves nothing, because a reservation ends once.
+    /// Returns a copy without the reservation, because a reservation ends once.
     fn clone(&self) -> Self {
         let (head, replaces) = (self.head.clone(), self.replaces.clone());
         Self { head, replaces, reserved: Reserved::nothing() }

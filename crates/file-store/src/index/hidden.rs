@@ -1,9 +1,9 @@
-//! Damaged places whose content no index knows, and the keys they may hide. Pure.
+//! Damaged ranges whose needles no index knows, and the keys that they may hide. Pure.
 //!
 //! The log has a key's needles in the order of the key's states: writers hold the key's lock, and
-//! compaction moves only the newest needle, under the same lock. So a key whose newest known needle
-//! lies behind all hidden ranges is certain. Any other key, and any absent one, may have a newer
-//! state in such a range, and is in doubt.
+//! compaction moves only the newest needle, under the same lock. So the state of a key is certain
+//! if its newest known needle lies after all hidden ranges. Any other key, and any absent one, may
+//! have a newer state in such a range.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use haul_append_log::Lsn;
 use crate::clock::Version;
 use crate::error::Error;
 
-/// A damaged range in a volume, whose needles are not known.
+/// A damaged range in a volume, whose needles are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HiddenRange {
     pub(crate) volume: u32,
@@ -41,14 +41,15 @@ impl HiddenRange {
     }
 }
 
-/// All hidden ranges, and the keys that are certain nevertheless.
+/// All hidden ranges, and the keys that are certainly absent.
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
     ranges: Vec<HiddenRange>,
-    /// Keys, and buckets (with an empty key), whose newest known needle is a deletion behind all
-    /// hidden ranges: certainly absent.
+    /// Keys, and buckets (with an empty key), whose newest known needle is a deletion after all
+    /// hidden ranges.
     absent: BTreeSet<(String, String)>,
-    /// The greatest version when the store was opened. Uploads that were started later are certain.
+    /// The greatest version when the store was opened. No range hides an upload that was started
+    /// later.
     newest_at_open: Version,
 }
 
@@ -67,8 +68,8 @@ impl Hidden {
         self.ranges.iter().map(HiddenRange::end).max()
     }
 
-    /// Records a deletion that lies behind all hidden ranges.
-    pub(crate) fn settle_absent(&mut self, bucket: &str, key: &str) {
+    /// Records a deletion that lies after all hidden ranges.
+    pub(crate) fn mark_absent(&mut self, bucket: &str, key: &str) {
         if !self.ranges.is_empty() {
             self.absent.insert((bucket.to_owned(), key.to_owned()));
         }
@@ -76,7 +77,7 @@ impl Hidden {
 
     /// Returns a range that may hide a newer state of a key (of a bucket, if the key is empty)
     /// whose newest known needle is at `newest`.
-    pub(crate) fn behind(
+    pub(crate) fn range_hiding(
         &self,
         bucket: &str,
         key: &str,
@@ -91,7 +92,7 @@ impl Hidden {
     }
 
     /// Returns a range that may hide parts or the end of an upload that was started at `started`.
-    pub(crate) fn behind_upload(&self, started: Version) -> Option<&HiddenRange> {
+    pub(crate) fn range_hiding_upload(&self, started: Version) -> Option<&HiddenRange> {
         self.ranges.first().filter(|_| started <= self.newest_at_open)
     }
 
@@ -113,26 +114,26 @@ mod tests {
     fn key_is_certain_only_behind_all_hidden_ranges() {
         let mut hidden = Hidden::new(vec![range(2, 4096, 8192), range(4, 5000, 6000)], Version(10));
         let in_doubt = |hidden: &Hidden, volume, offset| {
-            hidden.behind("b", "k", Some(Lsn::new(volume, offset))).is_some()
+            hidden.range_hiding("b", "k", Some(Lsn::new(volume, offset))).is_some()
         };
         for (volume, offset, expected) in
             [(1, 9000, true), (2, 9000, true), (4, 4096, true), (4, 6000, false), (5, 4096, false)]
         {
             assert_eq!(in_doubt(&hidden, volume, offset), expected, "{volume}:{offset}");
         }
-        assert!(hidden.behind("b", "k", None).is_some());
-        hidden.settle_absent("b", "k");
-        assert!(hidden.behind("b", "k", None).is_none());
-        assert!(hidden.behind("b", "", None).is_some(), "the bucket is not settled");
-        assert!(hidden.behind_upload(Version(10)).is_some());
-        assert!(hidden.behind_upload(Version(11)).is_none());
+        assert!(hidden.range_hiding("b", "k", None).is_some());
+        hidden.mark_absent("b", "k");
+        assert!(hidden.range_hiding("b", "k", None).is_none());
+        assert!(hidden.range_hiding("b", "", None).is_some(), "the bucket is not settled");
+        assert!(hidden.range_hiding_upload(Version(10)).is_some());
+        assert!(hidden.range_hiding_upload(Version(11)).is_none());
     }
 
     #[test]
     fn without_hidden_ranges_everything_is_certain() {
         let hidden = Hidden::default();
-        assert!(hidden.behind("b", "k", None).is_none() && hidden.any().is_none());
-        assert!(hidden.behind("b", "k", Some(Lsn::default())).is_none());
-        assert!(hidden.behind_upload(Version(0)).is_none());
+        assert!(hidden.range_hiding("b", "k", None).is_none() && hidden.any().is_none());
+        assert!(hidden.range_hiding("b", "k", Some(Lsn::default())).is_none());
+        assert!(hidden.range_hiding_upload(Version(0)).is_none());
     }
 }

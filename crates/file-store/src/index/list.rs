@@ -30,7 +30,7 @@ pub(crate) fn list(
         let Some(rest) = name.strip_prefix(&*start) else { break };
         let key = &name[bucket.len() + 1..];
         let folded =
-            folded_end(rest, request.delimiter).map(|end| &key[..key.len() - rest.len() + end]);
+            delimiter_end(rest, request.delimiter).map(|end| &key[..key.len() - rest.len() + end]);
         let is_skipped = folded.is_some_and(|folded| folded <= after.as_bytes());
         if !is_skipped && page.entries.len() == request.limit {
             page.more = true;
@@ -54,8 +54,8 @@ pub(crate) fn list(
     Ok(page)
 }
 
-/// Returns where the first delimiter in `rest` ends.
-pub(super) fn folded_end(rest: &[u8], delimiter: Option<&str>) -> Option<usize> {
+/// Returns the end of the first delimiter in `rest`.
+pub(super) fn delimiter_end(rest: &[u8], delimiter: Option<&str>) -> Option<usize> {
     let delimiter = delimiter.filter(|delimiter| !delimiter.is_empty())?.as_bytes();
     let at = rest.windows(delimiter.len()).position(|window| window == delimiter)?;
     Some(at + delimiter.len())

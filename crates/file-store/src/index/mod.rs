@@ -57,17 +57,17 @@ pub(crate) struct LocationChange {
 pub(crate) struct Index {
     pub(crate) buckets: BTreeMap<Box<str>, Bucket>,
     pub(crate) uploads: Uploads,
-    /// The bytes of the parts in `uploads`, by bucket, without buckets that have none.
+    /// The bytes of the parts in `uploads`, by bucket. Buckets without parts are omitted.
     part_bytes: BTreeMap<Box<str>, u64>,
     pub(crate) volumes: Volumes,
     pub(crate) addresses: Addresses,
     pub(crate) files: Files,
-    /// The greatest version that a needle has.
+    /// The greatest version of all needles.
     pub(crate) newest: Version,
     pub(crate) hash: KeyHash,
     pub(crate) locations: Locations,
     pub(crate) keys: Keys,
-    /// Changes to `locations` that no checkpoint contains; `None` if they are not known: the next
+    /// Changes to `locations` that no checkpoint contains. `None` if they are unknown: the next
     /// checkpoint then contains the whole table.
     pub(crate) location_changes: Option<Vec<LocationChange>>,
     /// The number of needles that were applied since the last checkpoint.
@@ -117,7 +117,7 @@ impl Index {
         self.buckets.values().map(|bucket| bucket.objects).sum()
     }
 
-    /// Returns the number of current objects, and of older versions and delete markers.
+    /// Returns the number of current objects, and the number of older versions and delete markers.
     pub(crate) fn current_and_older(&self) -> (u64, u64) {
         let mut counts = (0, 0);
         for (name, bucket) in &self.buckets {
@@ -126,7 +126,7 @@ impl Index {
         counts
     }
 
-    /// Returns the bytes of the current objects, and of older versions.
+    /// Returns the bytes of the current objects, and the bytes of older versions.
     pub(crate) fn current_and_older_bytes(&self) -> (u64, u64) {
         let mut bytes = (0, 0);
         for (name, bucket) in &self.buckets {
@@ -135,18 +135,18 @@ impl Index {
         bytes
     }
 
-    /// Returns the buckets that callers may use, in order.
+    /// Returns the buckets, in order, without internal ones.
     pub(crate) fn named_buckets(&self) -> impl Iterator<Item = (&str, &Bucket)> {
         let all = self.buckets.iter().map(|(name, bucket)| (&**name, bucket));
         all.filter(|(name, _)| !is_internal(name))
     }
 
-    /// Returns `true` if versioning was enabled in a bucket that exists.
+    /// Returns `true` if versioning was ever enabled in an existing bucket.
     pub(crate) fn has_versions(&self) -> bool {
         self.buckets.keys().any(|name| is_internal(name) && limited_bucket(name).is_none())
     }
 
-    /// Returns `true` if a bucket exists that callers may use.
+    /// Returns `true` if the bucket exists and is not internal.
     pub(crate) fn has_bucket(&self, bucket: &str) -> bool {
         !is_internal(bucket) && self.buckets.contains_key(bucket)
     }
@@ -168,20 +168,25 @@ impl Index {
         self.addresses.release(volume);
     }
 
-    /// Returns the error for a key whose newest state may be in a damaged place. `newest` is the
-    /// position of its newest known needle.
-    pub(crate) fn doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Option<Error> {
-        self.hidden.behind(bucket, key, newest).map(HiddenRange::error)
+    /// Returns an error if corruption may hide the newest state of a key. `newest` is the position
+    /// of its newest known needle.
+    pub(crate) fn possible_corruption(
+        &self,
+        bucket: &str,
+        key: &str,
+        newest: Option<Lsn>,
+    ) -> Option<Error> {
+        self.hidden.range_hiding(bucket, key, newest).map(HiddenRange::error)
     }
 
-    /// Returns the error for a bucket whose creation or deletion may be in a damaged place.
-    pub(crate) fn doubt_bucket(&self, bucket: &str) -> Option<Error> {
+    /// Returns an error if corruption may hide the creation or deletion of a bucket.
+    pub(crate) fn possible_bucket_corruption(&self, bucket: &str) -> Option<Error> {
         let found = self.buckets.get(bucket);
-        let newest = found.map(|bucket| bucket.at.map_or(Lsn::default(), |at| at.lsn));
-        self.hidden.behind(bucket, "", newest).map(HiddenRange::error)
+        let newest = found.map(|bucket| bucket.position.map_or(Lsn::default(), |at| at.lsn));
+        self.hidden.range_hiding(bucket, "", newest).map(HiddenRange::error)
     }
 
-    /// Returns an error if the bucket does not exist, or if that is in doubt.
+    /// Returns an error if the bucket does not exist, or if corruption may hide its state.
     pub(crate) fn check_bucket(&self, bucket: &str) -> Result<()> {
         if self.has_bucket(bucket) { Ok(()) } else { Err(self.missing_bucket(bucket)) }
     }
@@ -197,12 +202,12 @@ impl Index {
             return Ok(Versioning::Enabled);
         }
         if !self.buckets.contains_key(versions.as_str()) {
-            return self.doubt_bucket(&versions).map_or(Ok(Versioning::Off), Err);
+            return self.possible_bucket_corruption(&versions).map_or(Ok(Versioning::Off), Err);
         }
         let suspended = suspended_bucket(bucket);
         let is_suspended = self.buckets.contains_key(suspended.as_str());
         // If in doubt, nothing is replaced that must be retained.
-        match is_suspended && self.doubt_bucket(&suspended).is_none() {
+        match is_suspended && self.possible_bucket_corruption(&suspended).is_none() {
             true => Ok(Versioning::Suspended),
             false => Ok(Versioning::Enabled),
         }
@@ -210,12 +215,13 @@ impl Index {
 
     /// Returns the error for a request to a bucket that is not in the index.
     pub(crate) fn missing_bucket(&self, bucket: &str) -> Error {
-        let doubt = if is_internal(bucket) { None } else { self.doubt_bucket(bucket) };
-        doubt.unwrap_or_else(|| Error::NoSuchBucket { bucket: bucket.to_owned() })
+        let corruption =
+            if is_internal(bucket) { None } else { self.possible_bucket_corruption(bucket) };
+        corruption.unwrap_or_else(|| Error::NoSuchBucket { bucket: bucket.to_owned() })
     }
 
-    /// Returns the error for a request that depends on all keys, if any may be hidden.
-    pub(crate) fn doubt_all(&self) -> Option<Error> {
+    /// Returns an error if corruption may hide any key, for a request that depends on all keys.
+    pub(crate) fn any_possible_corruption(&self) -> Option<Error> {
         self.hidden.any().map(HiddenRange::error)
     }
 
@@ -224,7 +230,7 @@ impl Index {
     pub(crate) fn is_live(&self, head: &Head, at: Position) -> bool {
         let found = match head.kind {
             Kind::Object => return self.is_object_at(&head.bucket, &head.key, at),
-            Kind::BucketCreated => self.buckets.get(head.bucket.as_str()).and_then(|b| b.at),
+            Kind::BucketCreated => self.buckets.get(head.bucket.as_str()).and_then(|b| b.position),
             Kind::UploadStarted => {
                 self.uploads.get(&UploadName::of(head)).and_then(|upload| upload.at)
             }

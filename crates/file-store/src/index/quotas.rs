@@ -1,11 +1,11 @@
-//! The quotas of buckets and of their owners, and what writes in progress reserve of them.
+//! The quotas of buckets and of their owners, and the reservations of writes in progress.
 //!
-//! A write reserves what it adds before it stores anything. The application of its needle to the
-//! index ends the reservation under the lock of the index, with which the next reservation reads
-//! the totals: what is stored and what is reserved never exceed a quota together.
+//! A write reserves what it adds before it stores anything. Applying its needle to the index ends
+//! the reservation. Both happen under the index lock, so stored and reserved usage together never
+//! exceed a quota.
 //!
-//! In a bucket with versions, the object that a write replaces is stored among the versions first,
-//! and is in the totals twice until the write is applied. The reservation knows this copy, so that
+//! In a bucket with versions, the object that a write replaces is first stored as a version, and is
+//! in the index totals twice until the write is applied. The reservation knows this copy, so that
 //! it counts once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,19 +22,20 @@ use crate::object::{Quota, QuotaState, Usage};
 const BYTES: &str = "bytes";
 const OBJECTS: &str = "objects";
 
-/// What buckets contain: the index, which is locked.
+/// The usage of each bucket. The index implements it; the caller has locked the index.
 pub(crate) trait Totals {
     fn usage(&self, bucket: &str) -> Usage;
 }
 
-/// The quotas of an open store. Their lock is taken after the index's.
+/// The quotas of an open store. Their lock is taken after the index lock.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
-    /// `false` in a process that stores what others have accepted, such as an import.
+    /// `false` in a process that stores objects which other systems have accepted, such as an
+    /// import.
     are_enforced: bool,
-    /// `true` if quotas are enforced, and there are any.
+    /// `true` if quotas are enforced, and any quota exists.
     is_any: AtomicBool,
-    /// Counts the changes of quotas, so that a reservation that began before one is not used.
+    /// Incremented when quotas change. A reservation made under an earlier revision is not reused.
     revision: AtomicU64,
     refusals: AtomicU64,
     table: Mutex<Table>,
@@ -44,33 +45,34 @@ pub(crate) struct Quotas {
 struct Table {
     buckets: HashMap<Box<str>, BucketTally>,
     owners: HashMap<Arc<str>, OwnerTally>,
-    /// The buckets of the owners in `owners`.
+    /// The owner of each bucket whose owner is in `owners`.
     owner_of: HashMap<Box<str>, Arc<str>>,
 }
 
 #[derive(Debug, Default)]
 struct BucketTally {
     limit: Limit,
-    progress: Progress,
+    pending: PendingUsage,
 }
 
 #[derive(Debug, Default)]
 struct OwnerTally {
     quota: Quota,
-    progress: Progress,
+    pending: PendingUsage,
     buckets: BTreeSet<Box<str>>,
 }
 
-/// What writes in progress change.
+/// The effect of writes in progress on a quota's usage.
 #[derive(Debug, Clone, Copy, Default)]
-struct Progress {
-    /// What they add.
+struct PendingUsage {
+    /// The usage that these writes have reserved.
     reserved: Usage,
-    /// What the totals have twice meanwhile.
+    /// The usage that the index totals count twice: replaced objects whose retained copy is already
+    /// indexed.
     copied: Usage,
 }
 
-/// A bucket's quota, as it was read from the bucket's needle.
+/// A bucket's quota, as read from its needle.
 #[derive(Debug)]
 pub(crate) enum Limit {
     Known(Quota),
@@ -88,11 +90,11 @@ impl Default for Limit {
     }
 }
 
-/// What a write has reserved; dropping it ends the reservation.
+/// A write's reservation. Dropping it ends the reservation.
 #[derive(Debug, Default)]
 pub(crate) struct Reserved {
     reservation: Option<Arc<Reservation>>,
-    /// What the change stores a second time until the write is applied.
+    /// The size of the retained copy, which counts twice until the write is applied.
     copy: Option<Usage>,
 }
 
@@ -102,29 +104,30 @@ struct Reservation {
     bucket: Box<str>,
     owner: Option<Arc<str>>,
     added: Usage,
-    /// The object that the write replaces, once its copy is in the totals.
+    /// The size of the replaced object, once its retained copy is in the index totals.
     copied: OnceLock<Usage>,
     revision: u64,
 }
 
-/// What the writer of new content got from the quotas before the content arrived.
+/// The reservation for content of declared length, or the byte limit for content of undeclared
+/// length.
 #[derive(Debug, Default)]
-pub(crate) struct Granted {
+pub(crate) struct WriteGrant {
     pub(crate) reserved: Reserved,
-    /// The bound of content whose length was not declared.
-    pub(crate) bound: Option<Bound>,
+    /// The limit for content of undeclared length.
+    pub(crate) bytes_left: Option<BytesLeft>,
 }
 
-/// What the quotas have left for content whose length was not declared.
+/// The bytes that the quotas have left for content of undeclared length.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BytesLeft {
     quotas: Arc<Quotas>,
     bytes_max: u64,
     exceeded: QuotaExceeded,
 }
 
-impl Bound {
-    /// Fails for content of more bytes.
+impl BytesLeft {
+    /// Fails if the content has more bytes than are left.
     pub(crate) fn check(&self, bytes: u64) -> Result<()> {
         if bytes <= self.bytes_max {
             return Ok(());
@@ -149,7 +152,8 @@ impl Quotas {
         self.refusals.load(Ordering::Relaxed)
     }
 
-    /// Reserves what a write adds to a bucket. The totals stay as they are meanwhile.
+    /// Reserves what a write adds to a bucket. The caller has locked the index, so that the totals
+    /// do not change.
     pub(crate) fn reserve(
         self: &Arc<Self>,
         totals: &impl Totals,
@@ -161,8 +165,8 @@ impl Quotas {
         Ok(self.begin(&mut table, bucket, added))
     }
 
-    /// Follows a write that is never rejected, such as a deletion that retains a version.
-    pub(crate) fn follow(self: &Arc<Self>, bucket: &str) -> Reserved {
+    /// Tracks a write that is never rejected, such as a deletion that retains a version.
+    pub(crate) fn track(self: &Arc<Self>, bucket: &str) -> Reserved {
         self.begin(&mut self.table.lock(), bucket, Usage::default())
     }
 
@@ -178,24 +182,29 @@ impl Quotas {
         let (quotas, bucket) = (Arc::clone(self), bucket.into());
         let (copied, revision) = (OnceLock::new(), self.revision.load(Ordering::Relaxed));
         let reservation = Reservation { quotas, bucket, owner, added, copied, revision };
-        for progress in table.progress(&reservation) {
-            progress.reserved = progress.reserved.plus(added);
+        for pending in table.pending(&reservation) {
+            pending.reserved = pending.reserved.plus(added);
         }
         Reserved { reservation: Some(Arc::new(reservation)), copy: None }
     }
 
-    /// Fails as [`Self::reserve`] would, but reserves nothing.
+    /// Fails like [`Self::reserve`], but reserves nothing.
     pub(crate) fn check(&self, totals: &impl Totals, bucket: &str, added: Usage) -> Result<()> {
         self.count(self.table.lock().check(totals, bucket, added))
     }
 
-    /// Returns the bound of content for a bucket whose length is not declared.
-    pub(crate) fn bound(self: &Arc<Self>, totals: &impl Totals, bucket: &str) -> Option<Bound> {
+    /// Returns the byte limit for content of undeclared length in a bucket; `None` if no byte quota
+    /// applies.
+    pub(crate) fn bytes_left(
+        self: &Arc<Self>,
+        totals: &impl Totals,
+        bucket: &str,
+    ) -> Option<BytesLeft> {
         let left = |limit: &LimitInForce| limit.limit.saturating_sub(limit.used);
         let limits = self.table.lock().limits(totals, bucket).into_iter().flatten();
         let least = limits.filter(|limit| limit.unit == BYTES).min_by_key(left)?;
         let (bytes_max, exceeded) = (left(&least), least.error(bucket));
-        Some(Bound { quotas: Arc::clone(self), bytes_max, exceeded })
+        Some(BytesLeft { quotas: Arc::clone(self), bytes_max, exceeded })
     }
 
     fn count(&self, outcome: Result<()>) -> Result<()> {
@@ -205,13 +214,13 @@ impl Quotas {
         outcome
     }
 
-    /// Sets a bucket's quota. What writes have reserved stays reserved.
+    /// Sets a bucket's quota. Existing reservations remain.
     pub(crate) fn set_bucket(&self, bucket: &str, limit: Limit) {
         let mut table = self.table.lock();
         match table.buckets.get_mut(bucket) {
             Some(tally) => tally.limit = limit,
             None => {
-                let tally = BucketTally { limit, progress: Progress::default() };
+                let tally = BucketTally { limit, pending: PendingUsage::default() };
                 table.buckets.insert(bucket.into(), tally);
             }
         }
@@ -277,12 +286,12 @@ impl Quotas {
         self.is_any.store(self.are_enforced && is_any, Ordering::Relaxed);
     }
 
-    /// Returns a bucket's quota, and what counts against it.
+    /// Returns a bucket's quota and usage.
     pub(crate) fn bucket(&self, totals: &impl Totals, bucket: &str) -> Result<QuotaState> {
         let (name, usage) = (bucket.to_owned(), totals.usage(bucket));
         match self.table.lock().buckets.get(bucket) {
-            Some(BucketTally { limit, progress }) => {
-                Ok(QuotaState { name, quota: limit.known()?, usage: progress.stored(usage) })
+            Some(BucketTally { limit, pending }) => {
+                Ok(QuotaState { name, quota: limit.known()?, usage: pending.stored(usage) })
             }
             None => Ok(QuotaState { name, quota: Quota::default(), usage }),
         }
@@ -293,7 +302,7 @@ impl Quotas {
         let table = self.table.lock();
         let states = table.buckets.iter().filter_map(|(bucket, tally)| {
             let quota = tally.limit.known().ok().filter(Quota::is_limited)?;
-            let usage = tally.progress.stored(totals.usage(bucket));
+            let usage = tally.pending.stored(totals.usage(bucket));
             Some(QuotaState { name: bucket.to_string(), quota, usage })
         });
         sorted(states.collect())
@@ -304,7 +313,7 @@ impl Quotas {
         let table = self.table.lock();
         let limited = table.owners.iter().filter(|(_, tally)| tally.quota.is_limited());
         let state = |(owner, tally): (&Arc<str>, &OwnerTally)| {
-            let (quota, usage) = (tally.quota, tally.progress.stored(tally.total(totals)));
+            let (quota, usage) = (tally.quota, tally.pending.stored(tally.total(totals)));
             QuotaState { name: owner.to_string(), quota, usage }
         };
         sorted(limited.map(state).collect())
@@ -316,13 +325,13 @@ fn sorted(mut states: Vec<QuotaState>) -> Vec<QuotaState> {
     states
 }
 
-impl Progress {
-    /// Returns what is stored, of the totals of the index.
+impl PendingUsage {
+    /// Returns the stored usage: the index totals without the usage counted twice.
     fn stored(&self, total: Usage) -> Usage {
         less(total, self.copied)
     }
 
-    /// Returns what counts against a quota.
+    /// Returns the usage that counts against a quota: stored and reserved.
     fn counted(&self, total: Usage) -> Usage {
         self.stored(total).plus(self.reserved)
     }
@@ -353,10 +362,11 @@ impl Limit {
     }
 }
 
-/// A limit that applies to a bucket, and what counts against it, writes in progress included.
+/// A limit that applies to a bucket, and the usage that counts against it, including writes in
+/// progress.
 #[derive(Debug, Clone)]
 struct LimitInForce {
-    /// `None` for the quota of the bucket itself.
+    /// `None` for the bucket's own quota.
     owner: Option<Arc<str>>,
     unit: &'static str,
     limit: u64,
@@ -374,7 +384,7 @@ impl LimitInForce {
 }
 
 impl Table {
-    /// Fails if a write may not add this to a bucket.
+    /// Fails if the quotas do not allow a write that adds `added` to a bucket.
     fn check(&self, totals: &impl Totals, bucket: &str, added: Usage) -> Result<()> {
         if let Some(tally) = self.buckets.get(bucket) {
             tally.limit.known()?;
@@ -391,20 +401,20 @@ impl Table {
         }
     }
 
-    /// Returns the limits that apply to a bucket, in bytes and objects. Costs look-ups of all
-    /// buckets of an owner who has a quota.
+    /// Returns the limits that apply to a bucket, in bytes and objects. If the bucket's owner has a
+    /// quota, looks up all of the owner's buckets.
     fn limits(&self, totals: &impl Totals, bucket: &str) -> [Option<LimitInForce>; 4] {
         let mut limits = [const { None }; 4];
-        if let Some(BucketTally { limit: Limit::Known(quota), progress }) = self.buckets.get(bucket)
+        if let Some(BucketTally { limit: Limit::Known(quota), pending }) = self.buckets.get(bucket)
             && quota.is_limited()
         {
-            let used = progress.counted(totals.usage(bucket));
+            let used = pending.counted(totals.usage(bucket));
             [limits[0], limits[1]] = limits_in(quota, used, None);
         }
         if let Some(owner) = self.owner_of.get(bucket)
             && let Some(tally) = self.owners.get(owner).filter(|tally| tally.quota.is_limited())
         {
-            let used = tally.progress.counted(tally.total(totals));
+            let used = tally.pending.counted(tally.total(totals));
             [limits[2], limits[3]] = limits_in(&tally.quota, used, Some(owner));
         }
         limits
@@ -418,12 +428,12 @@ impl Table {
         }
     }
 
-    /// Returns the progress that a reservation is a part of.
-    fn progress(&mut self, reservation: &Reservation) -> impl Iterator<Item = &mut Progress> {
+    /// Returns the pending usage of which a reservation is a part: its bucket's and its owner's.
+    fn pending(&mut self, reservation: &Reservation) -> impl Iterator<Item = &mut PendingUsage> {
         let Reservation { bucket, owner, .. } = reservation;
-        let bucket = self.buckets.get_mut(bucket).map(|tally| &mut tally.progress);
+        let bucket = self.buckets.get_mut(bucket).map(|tally| &mut tally.pending);
         let owner = owner.as_ref().and_then(|owner| self.owners.get_mut(owner));
-        bucket.into_iter().chain(owner.map(|tally| &mut tally.progress))
+        bucket.into_iter().chain(owner.map(|tally| &mut tally.pending))
     }
 }
 
@@ -435,14 +445,14 @@ fn limits_in(quota: &Quota, used: Usage, owner: Option<&Arc<str>>) -> [Option<Li
 }
 
 impl Reserved {
-    /// Returns the reservation of a change that counts the same before and after it, such as a
-    /// needle that moves, or that is never rejected, such as a tombstone.
+    /// Returns an empty reservation: for a change that does not change the usage, such as a moved
+    /// needle, or that is never rejected, such as a tombstone.
     pub(crate) fn nothing() -> Self {
         Self::default()
     }
 
-    /// Returns `true` if this is the reservation for a write to the bucket, under the quotas as
-    /// they are now.
+    /// Returns `true` if this reservation, made under the current quotas, is for a write that adds
+    /// `added` to the bucket.
     pub(crate) fn covers(&self, bucket: &str, added: Usage) -> bool {
         self.reservation.as_ref().is_some_and(|held| {
             *held.bucket == *bucket
@@ -452,21 +462,21 @@ impl Reserved {
         })
     }
 
-    /// Returns the part of this write that stores a copy of the object that the write replaces.
+    /// Returns a reservation for storing a copy of the object that the write replaces.
     pub(crate) fn copy(&self, bytes: u64) -> Self {
         let copy = Some(Usage { bytes, objects: 1 });
         Self { reservation: self.reservation.clone(), copy }
     }
 
-    /// Ends the reservation of a change that the totals of the index have now. The caller holds the
-    /// lock of the index.
+    /// Ends the reservation of a change that has been applied to the index. The caller holds the
+    /// index lock.
     pub(crate) fn applied(self) {
         let Self { reservation: Some(held), copy: Some(copy) } = self else { return };
         let mut table = held.quotas.table.lock();
         debug_assert!(held.copied.get().is_none(), "a write replaces one object");
         if held.copied.set(copy).is_ok() {
-            for progress in table.progress(&held) {
-                progress.copied = progress.copied.plus(copy);
+            for pending in table.pending(&held) {
+                pending.copied = pending.copied.plus(copy);
             }
         }
         drop(table);
@@ -474,15 +484,15 @@ impl Reserved {
 }
 
 impl Drop for Reservation {
-    /// Ends the reservation: the totals have what was reserved, or will never have it. If a write
+    /// Ends the reservation: the index totals now contain the usage, or never will. If the write
     /// failed after its copy was stored, the copy counts from now on.
     fn drop(&mut self) {
         let quotas = Arc::clone(&self.quotas);
         let copied = self.copied.get().copied().unwrap_or_default();
         let mut table = quotas.table.lock();
-        for progress in table.progress(self) {
-            progress.reserved = less(progress.reserved, self.added);
-            progress.copied = less(progress.copied, copied);
+        for pending in table.pending(self) {
+            pending.reserved = less(pending.reserved, self.added);
+            pending.copied = less(pending.copied, copied);
         }
     }
 }

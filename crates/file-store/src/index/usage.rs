@@ -1,4 +1,4 @@
-//! What counts against quotas: totals of the index. Pure.
+//! The usage that counts against quotas, computed from the index totals. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::index::volumes::subtract;
 use crate::object::Usage;
 
 impl Totals for Index {
-    /// Returns what a bucket contains: its objects, their older versions and delete markers, and
-    /// the parts of its unfinished uploads. Costs three look-ups.
+    /// Returns a bucket's usage: its objects, their older versions and delete markers, and the
+    /// parts of its unfinished uploads. Costs three lookups.
     fn usage(&self, bucket: &str) -> Usage {
         let total = |name: &str| {
             let found = self.buckets.get(name);
@@ -24,7 +24,7 @@ impl Totals for Index {
 }
 
 impl Index {
-    /// Adds an upload of a checkpoint, with its parts.
+    /// Adds a checkpoint's upload, with its parts.
     pub(crate) fn restore_upload(&mut self, name: UploadName, upload: Upload) {
         let bytes = upload.part_bytes();
         self.add_part_bytes(name.bucket_and_key().0, bytes);
@@ -48,7 +48,7 @@ impl Index {
         }
     }
 
-    /// Returns what [`Self::part_bytes`] must be, from the uploads.
+    /// Computes the expected [`Self::part_bytes`] from the uploads.
     pub(super) fn count_part_bytes(&self) -> BTreeMap<Box<str>, u64> {
         let mut counted = BTreeMap::new();
         for (name, upload) in &self.uploads {

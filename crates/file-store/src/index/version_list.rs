@@ -5,7 +5,7 @@ use haul_sync::ShardedRwLock;
 use crate::error::Result;
 use crate::index::Index;
 use crate::index::entry::Entry;
-use crate::index::list::folded_end;
+use crate::index::list::delimiter_end;
 use crate::index::runs::source::Source;
 use crate::index::version_rows::{Position, Sources};
 use crate::object::{ListVersionsRequest, VersionInfo, VersionListEntry, VersionListPage};
@@ -13,11 +13,11 @@ use crate::object::{ListVersionsRequest, VersionInfo, VersionListEntry, VersionL
 /// The number of times that a listing reads a key's versions without the index lock.
 const UNLOCKED_READS: usize = 4;
 
-/// The next part of a listing: the versions of one key, or the keys with a common prefix.
+/// The next part of a listing: one key's versions, or the keys with a common prefix.
 #[derive(Debug)]
 struct Group {
     entries: Vec<VersionListEntry>,
-    /// The position behind the group.
+    /// The position after the group.
     next: Position,
 }
 
@@ -25,7 +25,7 @@ struct Group {
 struct Listing<'a, S> {
     sources: Sources<'a, S>,
     request: &'a ListVersionsRequest<'a>,
-    /// The position behind the last group.
+    /// The position after the last group.
     position: Position,
     /// The keys' number of changes when the sources were positioned.
     positioned_at: Option<u64>,
@@ -61,7 +61,7 @@ pub(crate) fn list_versions<S: Source>(
 impl<S: Source> Listing<'_, S> {
     /// Reads the next group's entries, at most `room + 1`.
     ///
-    /// A key's versions are in two places, which are not read at once, and a change may move
+    /// A key's versions are in two buckets, which are not read at once, and a change may move
     /// versions from one to the other. If the index changes meanwhile, they are read again, and
     /// finally under the index lock: a key may have more versions than can be read between two
     /// changes.
@@ -88,7 +88,7 @@ impl<S: Source> Listing<'_, S> {
         Some(group.entries)
     }
 
-    /// Reads the next group as it is after this number of changes to the keys.
+    /// Reads the next group as of this number of changes to the keys.
     fn read(&mut self, changes: u64, room: usize) -> Result<Option<Group>> {
         let mut listed = None;
         if self.positioned_at != Some(changes) {
@@ -98,7 +98,7 @@ impl<S: Source> Listing<'_, S> {
         let Some(key) = self.sources.next_key()? else { return Ok(None) };
         let ListVersionsRequest { prefix, delimiter, .. } = *self.request;
         let Some(rest) = key.strip_prefix(prefix) else { return Ok(None) };
-        let group = match folded_end(rest.as_bytes(), delimiter) {
+        let group = match delimiter_end(rest.as_bytes(), delimiter) {
             Some(end) => self.fold(&key[..prefix.len() + end]),
             None => self.versions_of(&key, listed != Some(&*key), room),
         };
@@ -106,7 +106,7 @@ impl<S: Source> Listing<'_, S> {
     }
 
     fn fold(&mut self, prefix: &str) -> Result<Group> {
-        let next = Position::BehindPrefix(prefix.to_owned());
+        let next = Position::AfterPrefix(prefix.to_owned());
         self.sources.seek(&next, self.request)?;
         let is_listed = self.request.after.is_some_and(|after| prefix <= after);
         let entry = (!is_listed).then(|| VersionListEntry::Prefix(prefix.to_owned()));
@@ -131,6 +131,6 @@ impl<S: Source> Listing<'_, S> {
                 has_room = push(&row.entry, row.entry.is_delete_marker());
             }
         }
-        Ok(Group { entries, next: Position::BehindKey(key.to_owned()) })
+        Ok(Group { entries, next: Position::AfterKey(key.to_owned()) })
     }
 }

@@ -1,4 +1,4 @@
-//! The internal buckets that contain the versions of a bucket's objects, and their keys. Pure.
+//! The names of the internal buckets with a bucket's versions, and of the keys in them. Pure.
 //!
 //! A key's current object is in the bucket itself. Older versions and delete markers are in an
 //! internal bucket, under keys that sort like the bucket's keys, and within a key from newest to
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::clock::Version;
 use crate::object::VersionId;
 
-/// Occurs in internal buckets' names, and in no other bucket's name.
+/// The character that marks the names of internal buckets. No other bucket's name contains it.
 const SEPARATOR: char = ':';
 
 const VERSIONS: &str = "versions";
@@ -17,7 +17,7 @@ const SUSPENDED: &str = "suspended";
 const LOCKED: &str = "locked";
 const QUOTA: &str = "quota";
 
-/// Ends the key in a version's name.
+/// The character that ends the key in a version's name.
 const END: char = '\0';
 
 /// The number of hexadecimal digits in a version number.
@@ -49,7 +49,8 @@ pub(crate) fn locked_bucket(bucket: &str) -> String {
     format!("{bucket}{SEPARATOR}{LOCKED}")
 }
 
-/// Returns the internal bucket that exists while a bucket has a quota, which is in its needle.
+/// Returns the internal bucket that exists while a bucket has a quota. Its needle contains the
+/// quota.
 pub(crate) fn quota_bucket(bucket: &str) -> String {
     format!("{bucket}{SEPARATOR}{QUOTA}")
 }
@@ -64,7 +65,7 @@ pub(crate) fn is_internal(bucket: &str) -> bool {
     bucket.contains(SEPARATOR)
 }
 
-/// Returns the prefix with which the names of all versions of a key begin.
+/// Returns the prefix of all names of a key's versions.
 pub(crate) fn key_versions(key: &str) -> String {
     let mut name = escape(key);
     name.push(END);

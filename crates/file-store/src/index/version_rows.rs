@@ -54,10 +54,10 @@ pub(crate) fn scan_versions(
 /// A position in a listing.
 #[derive(Debug)]
 pub(super) enum Position {
-    /// The first version that the request describes.
+    /// The first version that matches the request.
     Start,
-    BehindKey(String),
-    BehindPrefix(String),
+    AfterKey(String),
+    AfterPrefix(String),
 }
 
 /// Two sources of the same keys: one at a current object, one at an older version in the internal
@@ -76,7 +76,7 @@ impl<'a, S: Source> Sources<'a, S> {
     }
 
     /// Seeks a position. Returns the key of `after` if its newest version is before the position
-    /// and its older versions may follow.
+    /// and older versions of it may follow.
     pub(super) fn seek<'r>(
         &mut self,
         position: &Position,
@@ -84,8 +84,8 @@ impl<'a, S: Source> Sources<'a, S> {
     ) -> Result<Option<&'r str>> {
         match position {
             Position::Start => return self.seek_start(request),
-            Position::BehindKey(key) => self.seek_behind_key(key)?,
-            Position::BehindPrefix(prefix) => self.seek_behind_prefix(prefix)?,
+            Position::AfterKey(key) => self.seek_after_key(key)?,
+            Position::AfterPrefix(prefix) => self.seek_after_prefix(prefix)?,
         }
         Ok(None)
     }
@@ -96,15 +96,15 @@ impl<'a, S: Source> Sources<'a, S> {
             self.current.seek(&full_key(self.bucket, request.prefix))?;
             self.older.seek(&full_key(&self.versions, &escape(request.prefix)))?;
         } else if let Some(version) = request.after_version {
-            let includes_newest = self.seek_behind_version(after, version)?;
+            let includes_newest = self.seek_after_version(after, version)?;
             return Ok((!includes_newest).then_some(after));
         } else {
-            self.seek_behind_key(after)?;
+            self.seek_after_key(after)?;
         }
         Ok(None)
     }
 
-    fn seek_behind_key(&mut self, key: &str) -> Result<()> {
+    fn seek_after_key(&mut self, key: &str) -> Result<()> {
         let mut from = full_key(self.bucket, key);
         from.push(0);
         self.current.seek(&from)?;
@@ -116,7 +116,7 @@ impl<'a, S: Source> Sources<'a, S> {
 
     /// Seeks a key's versions that are older than the given one. Returns `true` if they include the
     /// newest version.
-    fn seek_behind_version(&mut self, key: &str, version: VersionId) -> Result<bool> {
+    fn seek_after_version(&mut self, key: &str, version: VersionId) -> Result<bool> {
         let name = self.name_of(key, version)?;
         let all = full_key(&self.versions, &key_versions(key));
         self.older.seek(&all)?;
@@ -148,7 +148,7 @@ impl<'a, S: Source> Sources<'a, S> {
     }
 
     /// Returns the name that a version has or had in the internal bucket. The name of the version
-    /// `null` is unknown while it is not there.
+    /// `null` is unknown unless the internal bucket has it.
     fn name_of(&mut self, key: &str, version: VersionId) -> Result<Option<VersionName>> {
         let mut name = None;
         match version {
@@ -163,7 +163,7 @@ impl<'a, S: Source> Sources<'a, S> {
         Ok(name)
     }
 
-    fn seek_behind_prefix(&mut self, prefix: &str) -> Result<()> {
+    fn seek_after_prefix(&mut self, prefix: &str) -> Result<()> {
         for (source, bucket, prefix) in [
             (&mut *self.current, self.bucket, prefix),
             (&mut *self.older, &*self.versions, &*escape(prefix)),

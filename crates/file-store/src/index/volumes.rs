@@ -15,17 +15,17 @@ pub(crate) struct Volume {
     pub(crate) live_bytes: u64,
     /// The bytes of needles that newer ones replaced.
     pub(crate) dead_bytes: u64,
-    /// The bytes of needles that only end something. They count as long as there is an older
-    /// volume, which may contain the needles that they end.
-    pub(crate) ending_bytes: u64,
+    /// The bytes of tombstones. They count as long as there is an older volume, which may contain
+    /// the needles that they end.
+    pub(crate) tombstone_bytes: u64,
 }
 
 /// The volumes that contain needles.
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
     by_number: BTreeMap<u32, Volume>,
-    /// `true` if a volume became half or completely dead.
-    worn: bool,
+    /// `true` if a volume became half dead, or has no more live needles.
+    compaction_hint: bool,
 }
 
 /// Subtracts from a counter. An accounting error fails every test that meets it; a release build
@@ -36,7 +36,7 @@ pub(crate) fn subtract(counter: &mut u64, count: u64, what: &str) {
 }
 
 /// Returns the bytes that a record occupies in its volume.
-pub(crate) fn footprint(payload_bytes: u64) -> u64 {
+pub(crate) fn stored_bytes(payload_bytes: u64) -> u64 {
     (RECORD_HEADER_BYTES + payload_bytes).next_multiple_of(8)
 }
 
@@ -58,7 +58,7 @@ impl Volumes {
     /// Counts a needle that is the newest of its key.
     pub(crate) fn add_live(&mut self, at: Position) {
         let volume = self.by_number.entry(at.lsn.segment()).or_default();
-        volume.live_bytes += footprint(at.payload_bytes.into());
+        volume.live_bytes += stored_bytes(at.payload_bytes.into());
         volume.live_needles += 1;
         debug_assert!(volume.live_bytes >= volume.live_needles * RECORD_HEADER_BYTES);
     }
@@ -68,20 +68,21 @@ impl Volumes {
         let number = at.lsn.segment();
         let is_last = self.by_number.keys().next_back() == Some(&number);
         let Some(volume) = self.by_number.get_mut(&number) else { return };
-        let was_worn = volume.dead_bytes > volume.live_bytes;
-        let bytes = footprint(at.payload_bytes.into());
+        let was_mostly_dead = volume.dead_bytes > volume.live_bytes;
+        let bytes = stored_bytes(at.payload_bytes.into());
         subtract(&mut volume.live_bytes, bytes, "live bytes of a volume");
         subtract(&mut volume.live_needles, 1, "live needles of a volume");
         debug_assert!(volume.live_needles > 0 || volume.live_bytes == 0, "{volume:?}");
         volume.dead_bytes += bytes;
-        let is_worn = volume.dead_bytes > volume.live_bytes;
-        self.worn |= !is_last && (is_worn != was_worn || volume.live_needles == 0);
+        let is_mostly_dead = volume.dead_bytes > volume.live_bytes;
+        self.compaction_hint |=
+            !is_last && (is_mostly_dead != was_mostly_dead || volume.live_needles == 0);
     }
 
-    /// Counts a needle of `needle_bytes` that only ends something.
-    pub(crate) fn add_ending(&mut self, at: Position, needle_bytes: usize) {
+    /// Counts a tombstone of `needle_bytes` bytes.
+    pub(crate) fn add_tombstone(&mut self, at: Position, needle_bytes: usize) {
         let volume = self.by_number.entry(at.lsn.segment()).or_default();
-        volume.ending_bytes += footprint(needle_bytes as u64);
+        volume.tombstone_bytes += stored_bytes(needle_bytes as u64);
     }
 
     /// Returns the volumes in the order of their numbers.
@@ -100,9 +101,10 @@ impl Volumes {
         debug_assert!(removed.is_none_or(|volume| volume.live_needles == 0), "{removed:?}");
     }
 
-    /// Returns `true` if a volume became half or completely dead since the last call.
-    pub(crate) fn take_worn(&mut self) -> bool {
-        std::mem::take(&mut self.worn)
+    /// Returns `true` if, since the last call, a volume became half dead or lost its last live
+    /// needle.
+    pub(crate) fn take_compaction_hint(&mut self) -> bool {
+        std::mem::take(&mut self.compaction_hint)
     }
 }
 
@@ -121,12 +123,12 @@ mod tests {
         let mut volumes = Volumes::default();
         (0..4).for_each(|_| volumes.add_live(at(1)));
         volumes.add_live(at(2));
-        let mut worn_after = |n: u32| {
+        let mut hint_after = |n: u32| {
             volumes.retire(at(n));
-            volumes.take_worn()
+            volumes.take_compaction_hint()
         };
-        assert_eq!([1, 1, 1, 1].map(&mut worn_after), [false, false, true, true]);
-        assert!(!worn_after(2), "the volume is not sealed");
+        assert_eq!([1, 1, 1, 1].map(&mut hint_after), [false, false, true, true]);
+        assert!(!hint_after(2), "the volume is not sealed");
         let expected = Volume { dead_bytes: 4 * 136, ..Volume::default() };
         assert_eq!(volumes.get(1), expected);
         assert_eq!((volumes.live_bytes(), volumes.dead_bytes()), (0, 5 * 136), "of both volumes");
@@ -137,8 +139,8 @@ mod tests {
     #[test]
     fn needle_that_ends_something_is_neither_live_nor_dead() {
         let mut volumes = Volumes::default();
-        volumes.add_ending(at(1), 81);
-        assert_eq!(volumes.get(1), Volume { ending_bytes: 120, ..Volume::default() });
+        volumes.add_tombstone(at(1), 81);
+        assert_eq!(volumes.get(1), Volume { tombstone_bytes: 120, ..Volume::default() });
         assert_eq!((volumes.live_bytes(), volumes.dead_bytes()), (0, 0));
     }
 }

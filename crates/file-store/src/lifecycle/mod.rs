@@ -1,5 +1,5 @@
-//! The rules by which objects expire and stale uploads are aborted, without I/O: when an object
-//! expires, when a bucket is swept, how rules are stored, and the rules in memory.
+//! Lifecycle rules, without I/O: when an object expires, when a bucket is swept, how rules are
+//! stored, and the cached rules.
 
 pub(crate) mod format;
 pub(crate) mod report;

@@ -14,7 +14,7 @@ pub struct SweepReport {
     pub tag_reads: u64,
     /// Deleted objects.
     pub expired_objects: u64,
-    /// Removed versions that were not current, and removed delete markers.
+    /// Removed noncurrent versions, and removed delete markers.
     pub expired_versions: u64,
     /// Bytes of these objects and versions.
     pub expired_bytes: u64,
@@ -51,9 +51,9 @@ impl SweepReport {
 pub enum LifecycleAction {
     /// An object expired, in a bucket without versions.
     ExpireObject,
-    /// The current object of a key expired: it was retained, and a delete marker was created.
+    /// A key's current object expired: it was retained, and a delete marker was created.
     CreateMarker,
-    /// A version that was not current, or a delete marker without other versions, was removed.
+    /// A noncurrent version, or a delete marker without other versions, was removed.
     ExpireVersion(VersionId),
     /// A stale upload was aborted.
     AbortUpload,
@@ -61,8 +61,8 @@ pub enum LifecycleAction {
 
 type Observe = dyn Fn(LifecycleAction, &str, &str) + Send + Sync;
 
-/// A function that the store calls with each change by a lifecycle rule, its bucket and its key,
-/// once the change is durable. The default does nothing.
+/// A function that the store calls for each change by a lifecycle rule, with the change, the bucket
+/// and the key, once the change is durable. The default does nothing.
 ///
 /// The key is locked during the call, so the function must not call the store. A crash between the
 /// sync and the call loses the report.

@@ -35,17 +35,17 @@ pub struct LifecycleRule {
     /// The rule applies only to objects with all of these tags. Uploads and delete markers have
     /// none.
     pub tags: Tags,
-    /// The time at which objects expire. `None`: the rule expires no object.
+    /// The time at which objects expire; `None` for never.
     pub expire: Option<Expiry>,
-    /// When versions that are not current expire. `None`: the rule expires no version.
+    /// When noncurrent versions expire, including noncurrent delete markers; `None` for never.
     pub expire_noncurrent: Option<NoncurrentExpiry>,
     /// Removes delete markers that are the only version of their key, at any age. The time of
     /// `expire` applies to them in any case.
     pub expire_markers: bool,
     /// The age at which an unfinished upload is aborted. The limits on bytes do not apply.
     pub abort_uploads_after: Option<Duration>,
-    /// Times computed from an age are rounded up to a multiple of this since 1970. S3 rounds up to
-    /// the next midnight UTC. Zero: times are not rounded.
+    /// Times computed from an age are rounded up to a multiple of this duration since 1970. S3
+    /// rounds up to the next midnight UTC. Zero: times are not rounded.
     pub round_up_to: Duration,
     /// A text that the caller stores with the rule.
     pub note: String,
@@ -60,17 +60,18 @@ pub enum Expiry {
     At(SystemTime),
 }
 
-/// When versions and delete markers expire, except the newest of their key.
+/// When noncurrent versions expire, including noncurrent delete markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoncurrentExpiry {
     /// The time since the next newer version was stored.
     pub after: Duration,
-    /// The number of newer versions, without the newest of all, that never expire by this rule.
+    /// The number of newest noncurrent versions that the rule retains (S3:
+    /// `NewerNoncurrentVersions`).
     pub newer_versions: u32,
 }
 
 impl Lifecycle {
-    /// Returns the earliest time at which a rule expires an object, and that rule. Expired objects
+    /// Returns the earliest time at which a rule expires an object, and this rule. Expired objects
     /// are served until a sweep deletes them.
     #[must_use]
     pub fn expiration(
@@ -110,8 +111,8 @@ impl Lifecycle {
         rules.filter_map(|rule| Some((expires(rule)?, rule))).min_by_key(|(at, _)| *at)
     }
 
-    /// Returns the rule that expires a version that is not current since `since_ms`, and that has
-    /// this number of newer ones that are not current either.
+    /// Returns the rule that expires a version that became noncurrent at `since_ms` and has `newer`
+    /// newer noncurrent versions.
     pub(crate) fn expires_noncurrent(
         &self,
         key: &str,
@@ -180,8 +181,8 @@ impl Lifecycle {
         self.rules.iter().any(|rule| rule.enabled && rule.abort_uploads_after.is_some())
     }
 
-    /// Returns the rules that apply if a day has another length than 24 hours: all ages change in
-    /// proportion, and are not rounded.
+    /// Returns the rules for a day of this length: all ages change in proportion, and are not
+    /// rounded.
     pub(crate) fn with_days_of(&self, day: Duration) -> Self {
         let day_ms = duration_millis(day);
         if day_ms == DAY_MS {

@@ -1,4 +1,4 @@
-//! The state of sweeps, and their counters.
+//! The state and the counters of sweeps.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -20,7 +20,7 @@ pub struct LifecycleStats {
     pub tag_reads: u64,
     /// Objects deleted because they expired.
     pub expired_objects: u64,
-    /// Versions that were not current, and delete markers, removed because they expired.
+    /// Noncurrent versions, and delete markers, removed because they expired.
     pub expired_versions: u64,
     /// Bytes of these objects and versions.
     pub expired_bytes: u64,
@@ -34,7 +34,7 @@ pub struct LifecycleStats {
     pub locked: u64,
     /// Failed sweeps, which are repeated at the next check.
     pub errors: u64,
-    /// When the last completed bucket sweep ended.
+    /// The time at which the last completed bucket sweep ended.
     pub last_sweep: Option<SystemTime>,
     /// The duration of that sweep, in microseconds.
     pub last_sweep_us: u64,
@@ -54,7 +54,7 @@ pub(crate) struct LifecycleCounters {
     outcome: Mutex<Outcome>,
 }
 
-/// The results of sweeps.
+/// The outcome of a bucket sweep.
 #[derive(Debug, Default)]
 struct Outcome {
     sweeps: u64,

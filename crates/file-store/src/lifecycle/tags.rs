@@ -40,10 +40,10 @@ pub(crate) fn decode(query: &str) -> Tags {
     form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
-/// An object's tags, with which rules are compared.
+/// An object's tags, as far as they are known, for comparison with rules.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ObjectTags<'a> {
-    /// They were not read: the object may have any tags.
+    /// The tags were not read: the object may have any tags.
     Unknown,
     Known(&'a Tags),
 }

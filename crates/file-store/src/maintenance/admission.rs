@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use haul_sync::{Condvar, Mutex, now};
 
 use crate::maintenance::pacer::Pacer;
-use crate::maintenance::plan::{Candidate, Marks};
+use crate::maintenance::plan::{Candidate, SpaceThresholds};
 use crate::signal::Signal;
 
-/// A writer's maximum delay. After it, the writer may use the space that is left.
+/// A writer's maximum delay. After it, the writer may use the remaining space.
 const DELAY_MAX: Duration = Duration::from_secs(1);
 
 /// The background thread is woken after writers have stored a volume divided by this number.
@@ -39,9 +39,9 @@ pub(crate) struct Admission {
 
 #[derive(Debug, Default)]
 struct State {
-    marks: Option<Marks>,
+    thresholds: Option<SpaceThresholds>,
     pacer: Pacer,
-    /// The volume that is being compacted, and how many of its bytes were moved.
+    /// The volume that is being compacted, and the number of its bytes that were moved.
     moving: Option<(Candidate, u64)>,
     /// The number of volumes freed.
     freed: u64,
@@ -87,19 +87,19 @@ impl Admission {
     }
 
     /// Sets the measured free bytes and the capacity; `None` for a disk without a limit.
-    pub(crate) fn measured(&self, free_and_capacity: Option<(u64, u64)>) -> Marks {
+    pub(crate) fn measured(&self, free_and_capacity: Option<(u64, u64)>) -> SpaceThresholds {
         let (free, capacity) = free_and_capacity.unwrap_or((u64::MAX / 4, 0));
-        let marks = Marks::new(self.volume_bytes, capacity);
+        let thresholds = SpaceThresholds::new(self.volume_bytes, capacity);
         let mut state = self.state.lock();
         let earned = state.moving.map_or(0, |(volume, moved)| volume.earned(volume.bytes, moved));
         let free = free.saturating_add(earned);
         self.free_bytes.store(i64::try_from(free).unwrap_or(i64::MAX / 2), Ordering::Relaxed);
-        self.slow_bytes.store(marks.slow, Ordering::Relaxed);
-        state.marks = Some(marks);
-        if free >= marks.slow {
+        self.slow_bytes.store(thresholds.slow, Ordering::Relaxed);
+        state.thresholds = Some(thresholds);
+        if free >= thresholds.slow {
             self.changed.notify_all();
         }
-        marks
+        thresholds
     }
 
     /// Admits a writer of `bytes`, after a delay if compaction falls behind.
@@ -111,7 +111,9 @@ impl Admission {
         let mut state = self.state.lock();
         self.background.set();
         let now = now();
-        let share = state.marks.map_or(1.0, |marks| marks.share(self.free_bytes()));
+        let share = state
+            .thresholds
+            .map_or(1.0, |thresholds| thresholds.writes_per_freed_byte(self.free_bytes()));
         let until = state.pacer.start(bytes, share, now, DELAY_MAX);
         while self.must_wait() && !self.changed.wait_until(&mut state, until).timed_out() {}
     }

@@ -1,4 +1,4 @@
-//! Hot volumes: they still lose live bytes, so it is better to compact them later. Pure.
+//! Hot volumes, which still lose live bytes, so that it is better to compact them later. Pure.
 //!
 //! # Source
 //! \[Rosenblum92\]: cleaning considers the age of a segment. Free space in a segment that no longer
@@ -29,9 +29,9 @@ struct Observation {
 }
 
 impl HotVolumes {
-    /// Removes from `candidates` the hot volumes and those that were not observed for long enough.
-    /// The first call with a volume that reaches this dead share starts its observation. Volumes
-    /// without live bytes stay candidates.
+    /// Removes from `candidates` all hot volumes, and all volumes that were not observed for long
+    /// enough. A volume's observation starts with the first call in which it has at least this dead
+    /// share. Volumes without live bytes stay candidates.
     pub(crate) fn remove_from(
         &mut self,
         candidates: &mut Vec<Candidate>,
@@ -59,8 +59,8 @@ impl HotVolumes {
         is_cold
     }
 
-    /// Returns the time after which another call may find a cold volume; `None` if no volume is
-    /// observed.
+    /// Returns the time after which another call may find a volume that is no longer hot; `None` if
+    /// no volume is observed.
     pub(crate) fn next_look(&self) -> Option<Duration> {
         (!self.observed.is_empty()).then_some(OBSERVED_FOR)
     }

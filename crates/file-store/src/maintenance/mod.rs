@@ -1,5 +1,5 @@
-//! What compaction decides, without I/O: which volume is compacted, at what rate, and how writers
-//! are admitted meanwhile; and the volume state that it keeps.
+//! Compaction decisions, without I/O: which volume is compacted, at what rate, and how writers are
+//! admitted meanwhile; and the volume states that they need.
 
 pub(crate) mod admission;
 mod hot_volumes;
@@ -7,23 +7,23 @@ mod pacer;
 pub(crate) mod plan;
 #[cfg(test)]
 mod plan_simulation;
-pub(crate) mod upkeep;
+pub(crate) mod volume_states;
 
 use std::sync::Arc;
 
 use haul_sync::Mutex;
 
+use crate::failures::OngoingFailures;
 use crate::lifecycle::state::LifecycleState;
 use crate::maintenance::admission::Admission;
-use crate::maintenance::upkeep::Upkeep;
-use crate::troubles::Troubles;
+use crate::maintenance::volume_states::VolumeStates;
 
-/// What a store's threads keep up.
+/// The state of background maintenance: admission of writers, compaction, lifecycle and failures.
 #[derive(Debug)]
 pub(crate) struct Maintenance {
     /// Delays writers while compaction falls behind.
     pub(crate) admission: Arc<Admission>,
-    pub(crate) upkeep: Mutex<Upkeep>,
+    pub(crate) volume_states: Mutex<VolumeStates>,
     pub(crate) lifecycle: LifecycleState,
-    pub(crate) troubles: Arc<Troubles>,
+    pub(crate) failures: Arc<OngoingFailures>,
 }

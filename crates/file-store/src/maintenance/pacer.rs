@@ -1,4 +1,4 @@
-//! The rate at which delayed writers are admitted: pure, but for the clock its callers read.
+//! The rate at which delayed writers are admitted. Pure: callers pass the time.
 //!
 //! Compaction frees space in steps: nothing while it moves a volume, then the whole volume. Writers
 //! that wait for each step would wait long, and then continue all at once. Therefore they are
@@ -19,7 +19,7 @@ pub(crate) struct Pacer {
     freed_bytes: f64,
     /// The time in which the bytes were freed.
     seconds: f64,
-    /// The time up to which compaction is accounted for; `None` while it is idle.
+    /// The time up to which compaction is accounted; `None` while it is idle.
     accounted: Option<Instant>,
     /// The time up to which admitted writers have used the rate.
     used: Option<Instant>,
@@ -46,7 +46,7 @@ impl Pacer {
         self.seconds = self.seconds * keep + since.as_secs_f64();
     }
 
-    /// Returns the bytes freed per second, once that is known.
+    /// Returns the bytes freed per second, once this is known.
     fn rate(&self) -> Option<f64> {
         (self.seconds > 0.0 && self.freed_bytes > 0.0).then(|| self.freed_bytes / self.seconds)
     }

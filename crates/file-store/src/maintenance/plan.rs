@@ -1,9 +1,9 @@
 //! The compaction plan: when a volume is compacted, which one, and how fast writers are admitted
 //! meanwhile. Pure.
 //!
-//! Moving a volume with a dead share `d` costs `(1 - d) / d` bytes per freed byte, so it is cheaper
-//! to wait until more is dead, as long as there is free space. Therefore the required dead share
-//! decreases with the free space. Writers are delayed only when compaction falls behind.
+//! Moving a volume with a dead share `d` costs `(1 - d) / d` bytes per freed byte. As long as there
+//! is free space, it is therefore cheaper to wait until more is dead. Therefore the required dead
+//! share decreases with the free space. Writers are delayed only when compaction falls behind.
 //!
 //! # Source
 //! \[Rosenblum92\], cleaning of a log-structured file system: the volume with the greatest dead
@@ -20,21 +20,21 @@ pub(crate) const DEAD_SHARE_MIN: u64 = 16;
 /// The free space below which writers are delayed, in volumes.
 const SLOW_VOLUMES: u64 = 2;
 
-/// On a small disk, the mark `slow` is the capacity divided by this number, if that is less.
+/// On a small disk, the threshold `slow` is the capacity divided by this number, if that is less.
 const SLOW_PART_OF_CAPACITY: u64 = 16;
 
-/// The free space at which writers may store as much as compaction frees, as a fraction of the mark
-/// `slow`.
+/// The free space at which writers may store as much as compaction frees, as a fraction of the
+/// threshold `slow`.
 const BALANCE_OF_SLOW: f64 = 0.6;
 
 /// The minimum and the maximum number of bytes that writers may store per freed byte.
 const SHARE_MIN: f64 = 1.0 / 16.0;
 const SHARE_MAX: f64 = 2.0;
 
-/// Two marks for the free space, in bytes.
+/// Two thresholds of the free space, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Marks {
-    /// From this many free bytes on, only mostly dead volumes are compacted.
+pub(crate) struct SpaceThresholds {
+    /// At or above this many free bytes, only mostly dead volumes are compacted.
     pub(crate) relaxed: u64,
     /// Below this many free bytes, any volume that frees enough is compacted, and writers are
     /// delayed.
@@ -67,17 +67,17 @@ impl Candidate {
     }
 }
 
-impl Marks {
-    /// Returns the marks for a store with this volume length on a disk with this capacity.
+impl SpaceThresholds {
+    /// Returns the thresholds for a store with this volume length on a disk with this capacity.
     pub(crate) fn new(volume_bytes: u64, capacity_bytes: u64) -> Self {
         debug_assert!(volume_bytes > 0);
         let slow = (SLOW_VOLUMES * volume_bytes).min(capacity_bytes / SLOW_PART_OF_CAPACITY);
         Self { relaxed: slow + slow / 2, slow }
     }
 
-    /// Returns the dead share, in thousandths, that a volume needs to be compacted with this free
+    /// Returns the minimum dead share, in thousandths, of a volume to be compacted with this free
     /// space.
-    pub(crate) fn line(self, free_bytes: u64) -> u64 {
+    pub(crate) fn dead_share_min(self, free_bytes: u64) -> u64 {
         if free_bytes >= self.relaxed {
             return DEAD_SHARE_RELAXED;
         }
@@ -88,8 +88,9 @@ impl Marks {
     }
 
     /// Returns the number of bytes that writers may store per freed byte: one at six tenths of the
-    /// mark, less below, more above. Never zero, because then no more bytes would become dead.
-    pub(crate) fn share(self, free_bytes: u64) -> f64 {
+    /// threshold `slow`, less below, more above. Never zero, because then no more bytes would
+    /// become dead.
+    pub(crate) fn writes_per_freed_byte(self, free_bytes: u64) -> f64 {
         let balance = self.slow.max(1) as f64 * BALANCE_OF_SLOW;
         (free_bytes as f64 / balance).powi(2).clamp(SHARE_MIN, SHARE_MAX)
     }
@@ -171,16 +172,21 @@ mod tests {
 
     #[test]
     fn required_dead_share_falls_with_the_free_space() {
-        let marks = Marks::new(VOLUME, 100 * VOLUME);
-        assert_eq!(marks, Marks { relaxed: 3 * VOLUME, slow: 2 * VOLUME });
+        let thresholds = SpaceThresholds::new(VOLUME, 100 * VOLUME);
+        assert_eq!(thresholds, SpaceThresholds { relaxed: 3 * VOLUME, slow: 2 * VOLUME });
         for (free, line) in [(0, 16), (2 * VOLUME, 16), (5 * VOLUME / 2, 258), (3 * VOLUME, 500)] {
-            assert_eq!(marks.line(free), line, "{free}");
+            assert_eq!(thresholds.dead_share_min(free), line, "{free}");
         }
-        let lines: Vec<u64> = (0..400).map(|n| marks.line(n * VOLUME / 100)).collect();
+        let lines: Vec<u64> =
+            (0..400).map(|n| thresholds.dead_share_min(n * VOLUME / 100)).collect();
         assert!(lines.is_sorted(), "more free space never requires less dead bytes");
-        let small = Marks::new(VOLUME, 8 * VOLUME);
-        assert_eq!(small, Marks { relaxed: VOLUME * 3 / 4, slow: VOLUME / 2 });
-        assert_eq!(Marks::new(VOLUME, 0).line(0), DEAD_SHARE_RELAXED, "without a limit");
+        let small = SpaceThresholds::new(VOLUME, 8 * VOLUME);
+        assert_eq!(small, SpaceThresholds { relaxed: VOLUME * 3 / 4, slow: VOLUME / 2 });
+        assert_eq!(
+            SpaceThresholds::new(VOLUME, 0).dead_share_min(0),
+            DEAD_SHARE_RELAXED,
+            "without a limit"
+        );
     }
 
     #[test]
@@ -244,8 +250,9 @@ mod tests {
 
     #[test]
     fn share_of_writers_falls_with_the_free_space() {
-        let marks = Marks::new(VOLUME, 100 * VOLUME);
-        let shares = [0, 6, 12, 20, 99].map(|tenths| marks.share(tenths * VOLUME / 10));
+        let thresholds = SpaceThresholds::new(VOLUME, 100 * VOLUME);
+        let shares =
+            [0, 6, 12, 20, 99].map(|tenths| thresholds.writes_per_freed_byte(tenths * VOLUME / 10));
         for (share, expected) in shares.iter().zip([SHARE_MIN, 0.25, 1.0, SHARE_MAX, SHARE_MAX]) {
             assert!((share - expected).abs() < 0.01, "{shares:?}");
         }

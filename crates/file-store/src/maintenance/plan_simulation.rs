@@ -3,7 +3,7 @@
 
 use haul_testing::Random;
 
-use crate::maintenance::plan::{Candidate, Marks, choose};
+use crate::maintenance::plan::{Candidate, SpaceThresholds, choose};
 
 /// Objects in a volume.
 const SLOTS: u64 = 250;
@@ -24,7 +24,7 @@ struct Simulation {
     volumes: Vec<Option<Volume>>,
     tail: usize,
     /// Each object's volume and slot.
-    places: Vec<(u32, u32)>,
+    locations: Vec<(u32, u32)>,
     credit: f64,
     user: u64,
     moved: u64,
@@ -37,7 +37,7 @@ impl Simulation {
         let mut new = Self {
             volumes: vec![Some(Volume { objects: Vec::new(), live: 0 })],
             tail: 0,
-            places: vec![(u32::MAX, 0); usize::try_from(objects).unwrap()],
+            locations: vec![(u32::MAX, 0); usize::try_from(objects).unwrap()],
             credit: 0.0,
             user: 0,
             moved: 0,
@@ -62,19 +62,19 @@ impl Simulation {
             self.volumes.push(Some(Volume { objects: Vec::new(), live: 0 }));
             self.tail = self.volumes.len() - 1;
         }
-        let (volume, _) = self.places[object as usize];
+        let (volume, _) = self.locations[object as usize];
         if let Some(old) = self.volumes.get_mut(volume as usize) {
             old.as_mut().unwrap().live -= 1;
         }
         let tail = self.volumes[self.tail].as_mut().unwrap();
         let slot = u32::try_from(tail.objects.len()).unwrap();
-        self.places[object as usize] = (u32::try_from(self.tail).unwrap(), slot);
+        self.locations[object as usize] = (u32::try_from(self.tail).unwrap(), slot);
         tail.objects.push(object);
         tail.live += 1;
     }
 
-    fn marks() -> Marks {
-        Marks::new(SLOTS, VOLUMES * SLOTS)
+    fn thresholds() -> SpaceThresholds {
+        SpaceThresholds::new(SLOTS, VOLUMES * SLOTS)
     }
 
     /// Compacts one volume, if one qualifies, while writers store as much as they are granted.
@@ -85,13 +85,15 @@ impl Simulation {
             let number = u32::try_from(number).unwrap();
             Some(Candidate { number, bytes: SLOTS, dead_bytes, move_bytes: volume.live })
         });
-        let Some(victim) = choose(candidates, SLOTS, Self::marks().line(self.free())) else {
+        let Some(victim) =
+            choose(candidates, SLOTS, Self::thresholds().dead_share_min(self.free()))
+        else {
             return false;
         };
         let objects = self.volumes[victim.number as usize].as_ref().unwrap().objects.clone();
         let mut moved = 0;
         for (slot, object) in (0..).zip(objects) {
-            if self.places[object as usize] != (victim.number, slot) {
+            if self.locations[object as usize] != (victim.number, slot) {
                 continue;
             }
             self.write(object);
@@ -99,7 +101,7 @@ impl Simulation {
             moved += 1;
             let earned = self.free() + victim.earned(SLOTS, moved);
             let frees = victim.dead_bytes as f64 / victim.move_bytes as f64;
-            self.credit += frees * Self::marks().share(earned);
+            self.credit += frees * Self::thresholds().writes_per_freed_byte(earned);
             while self.credit >= 1.0 && self.free() > 0 {
                 self.credit -= 1.0;
                 self.user += 1;
@@ -115,7 +117,7 @@ impl Simulation {
     fn run(&mut self, overwrites: u64, draw: &mut dyn FnMut() -> u32) -> f64 {
         (self.user, self.moved) = (0, 0);
         while self.user < overwrites {
-            if self.free() < Self::marks().relaxed && self.compact(draw) {
+            if self.free() < Self::thresholds().relaxed && self.compact(draw) {
                 continue;
             }
             if self.free() == 0 {
@@ -157,7 +159,7 @@ fn overwriting_ten_times_the_space_reaches_a_steady_state() {
             let seed = haul_testing::seed();
             let mut random = Random(seed);
             let mut simulation = Simulation::new(live_percent);
-            let objects = simulation.places.len();
+            let objects = simulation.locations.len();
             let zipf = Zipf::new(objects);
             // Ranks are spread over the objects, so that hot objects are not adjacent.
             let spread = |rank: usize| u32::try_from((rank * 7919) % objects).unwrap();

@@ -16,7 +16,7 @@ const FLAG_REBUILT: u32 = 1;
 /// A copy consists of whole pages, so that a shorter one needs no new space.
 const ALIGN: usize = 4096;
 
-/// A volume's range whose loss the operator has accepted: its keys are unknown.
+/// A volume range whose loss the operator has accepted: its keys are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AcceptedLoss {
     pub(crate) volume: u32,

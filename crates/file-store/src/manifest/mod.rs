@@ -61,7 +61,7 @@ fn read_copy(disk: &dyn Disk, name: &str) -> Result<Option<Manifest>> {
 /// belongs to a copy of the store, such as one that `cp -l` made. A snapshot has its own manifest.
 ///
 /// After a crash in between, the file still has both names, and the next opening replaces it.
-fn own(
+fn unshare(
     disk: &Arc<dyn Disk>,
     name: &str,
     file: Arc<dyn File>,
@@ -118,7 +118,7 @@ impl ManifestFile {
                     has_new = true;
                     disk.create(name, Open::default())?
                 }
-                opened => own(disk, name, opened?, &manifest)?,
+                opened => unshare(disk, name, opened?, &manifest)?,
             });
         }
         let mut state = State { manifest, copies, removed: BTreeSet::new(), has_failed: false };

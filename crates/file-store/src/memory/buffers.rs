@@ -24,7 +24,7 @@ impl Buffers {
         self.unused.lock().pop().unwrap_or_default()
     }
 
-    /// Stores a buffer for a later call of [`Self::take`], unless the limit is reached.
+    /// Keeps a buffer for a later call of [`Self::take`], unless the limit is reached.
     pub(crate) fn give_back(&self, buffer: Vec<u8>) {
         let mut unused = self.unused.lock();
         let kept: usize = unused.iter().map(Vec::capacity).sum();
@@ -33,7 +33,7 @@ impl Buffers {
         }
     }
 
-    /// Returns a part of a buffer. The buffer is given back when the last clone of the part is
+    /// Returns a part of a buffer. The buffer is kept for reuse when the last clone of the part is
     /// dropped.
     pub(crate) fn share(self: &Arc<Self>, buffer: Vec<u8>, range: Range<usize>) -> Bytes {
         if buffer.capacity() < KEPT_BYTES_MIN {

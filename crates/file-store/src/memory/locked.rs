@@ -21,7 +21,7 @@ const OBJECTS_MAX: u64 = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct LockedMemory {
     bytes_max: u64,
-    /// The kernel refused to lock memory.
+    /// `true` after the kernel refused to lock memory.
     is_refused: AtomicBool,
     used: Arc<Mutex<Used>>,
 }
@@ -47,8 +47,8 @@ impl Drop for Share {
     }
 }
 
-/// Where an object's data is, and its block checksums.
-pub(crate) struct BlockPlaces<'a> {
+/// The location of an object's data, and its block checksums.
+pub(crate) struct DataLocation<'a> {
     pub(crate) record: &'a PinnedRecord,
     pub(crate) data_at: u32,
     pub(crate) bytes: u32,
@@ -65,10 +65,11 @@ impl LockedMemory {
         self.used.lock().bytes
     }
 
-    /// Locks an object's data, and verifies it. Damage is left to a read, which reports it.
-    pub(crate) fn lock(&self, log: &Log, data: &BlockPlaces<'_>) -> Option<LockedObject> {
+    /// Locks an object's data, and verifies it. Returns `None` if the data is damaged: a normal
+    /// read then reports the damage.
+    pub(crate) fn lock(&self, log: &Log, data: &DataLocation<'_>) -> Option<LockedObject> {
         let share = self.share(data.bytes.into())?;
-        let bytes = match log.lock(data.record, data.data_at, data.bytes) {
+        let bytes = match log.lock_payload(data.record, data.data_at, data.bytes) {
             Ok(bytes) => bytes?,
             Err(_) => {
                 self.is_refused.store(true, Relaxed);
@@ -121,8 +122,8 @@ impl LockedObject {
         self.bytes.bytes() as u64
     }
 
-    /// Returns `true` if the volume was removed. The space of its file is free once all its locked
-    /// objects are dropped, so they should be.
+    /// Returns `true` if the volume was removed. Its file's space is freed only when all its locked
+    /// objects are dropped, so drop them.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.bytes.is_removed()

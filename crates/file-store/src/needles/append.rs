@@ -1,19 +1,24 @@
 //! Appends needles to the log of an open store.
 
-use haul_append_log::{Room, Ticket};
+use haul_append_log::{SpacePriority, Ticket};
 
 use crate::error::{Error, Result};
+use crate::failures::WorkKind;
 use crate::index::entry::Change;
 use crate::inner::Inner;
 use crate::needles::apply::AppendedRecord;
 use crate::object::Attributes;
-use crate::troubles::Work;
 
 impl Inner {
     /// Appends needles to the log as one record.
-    pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket> {
-        self.check_append(room)?;
-        let appended = self.volumes.log.append(&[needles, data], room).map_err(Error::from);
+    pub(crate) fn append(
+        &self,
+        needles: &[u8],
+        data: &[u8],
+        priority: SpacePriority,
+    ) -> Result<Ticket> {
+        self.check_append(priority)?;
+        let appended = self.volumes.log.append(&[needles, data], priority).map_err(Error::from);
         self.note_refusal(&appended);
         appended
     }
@@ -23,10 +28,10 @@ impl Inner {
         &self,
         needles: &[u8],
         data: &[u8],
-        room: Room,
+        priority: SpacePriority,
     ) -> Result<Option<Ticket>> {
-        self.check_append(room)?;
-        let appended = self.volumes.log.try_append(&[needles, data], room).map_err(Error::from);
+        self.check_append(priority)?;
+        let appended = self.volumes.log.try_append(&[needles, data], priority).map_err(Error::from);
         self.note_refusal(&appended);
         appended
     }
@@ -35,13 +40,15 @@ impl Inner {
     /// record once compaction has freed space.
     fn note_refusal<T>(&self, appended: &Result<T>) {
         if matches!(appended, Err(error) if !matches!(error, Error::Full { .. })) {
-            self.maintenance.troubles.note(Work::Changes, appended);
+            self.maintenance.failures.note(WorkKind::Changes, appended);
         }
     }
 
-    fn check_append(&self, room: Room) -> Result<()> {
+    fn check_append(&self, priority: SpacePriority) -> Result<()> {
         self.check_writable()?;
-        if room == Room::Ordinary && self.keyspace.index.read().addresses.is_nearly_full() {
+        if priority == SpacePriority::Ordinary
+            && self.keyspace.index.read().addresses.is_nearly_full()
+        {
             let what =
                 "the volumes have reached the maximum total size of a store, 8 TiB".to_owned();
             return Err(Error::Invalid { what });
@@ -49,34 +56,38 @@ impl Inner {
         Ok(())
     }
 
-    /// Appends an object's needle, and tombstones that take effect together with it.
-    pub(crate) fn append_with_ends(
+    /// Appends, as one record, an object's needle and tombstones that take effect together with it.
+    pub(crate) fn append_with_tombstones(
         &self,
         head: &[u8],
         data: &[u8],
-        ends: &[Change],
-        room: Room,
+        tombstones: &[Change],
+        priority: SpacePriority,
     ) -> Result<Ticket> {
-        if ends.is_empty() {
-            return self.append(head, data, room);
+        if tombstones.is_empty() {
+            return self.append(head, data, priority);
         }
         let none = Attributes::new();
         let mut rest = data.to_vec();
-        ends.iter().for_each(|end| rest.extend(end.head.encode(&none)));
-        self.append(head, &rest, room)
+        tombstones.iter().for_each(|tombstone| rest.extend(tombstone.head.encode(&none)));
+        self.append(head, &rest, priority)
     }
 
     /// Appends needles without attributes and data as one record.
-    pub(crate) fn append_heads(&self, changes: Vec<Change>, room: Room) -> Result<AppendedRecord> {
+    pub(crate) fn append_heads(
+        &self,
+        changes: Vec<Change>,
+        priority: SpacePriority,
+    ) -> Result<AppendedRecord> {
         let none = Attributes::new();
         let record: Vec<u8> = changes.iter().flat_map(|change| change.head.encode(&none)).collect();
-        let ticket = self.append(&record, &[], room)?;
+        let ticket = self.append(&record, &[], priority)?;
         Ok(AppendedRecord { changes, ticket })
     }
 
     /// Appends needles without attributes and data as one record, waits until it is durable, and
     /// applies it.
-    pub(crate) fn commit_heads(&self, changes: Vec<Change>, room: Room) -> Result<()> {
-        self.finish_record(self.append_heads(changes, room)?)
+    pub(crate) fn commit_heads(&self, changes: Vec<Change>, priority: SpacePriority) -> Result<()> {
+        self.finish_record(self.append_heads(changes, priority)?)
     }
 }

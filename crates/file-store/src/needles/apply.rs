@@ -91,14 +91,14 @@ impl Inner {
             freed.extend(index.apply(change, at));
             volume = volume.max(at.lsn.segment());
         }
-        let is_worn = index.volumes.take_worn();
+        let compaction_hint = index.volumes.take_compaction_hint();
         let is_checkpoint_due = is_checkpoint_due(self, &index);
         drop(index);
         if is_checkpoint_due {
             self.volumes.indexes.wake();
         }
         self.remove_files(&freed);
-        if self.keyspace.writers.advance(volume) || is_worn {
+        if self.keyspace.writers.advance(volume) || compaction_hint {
             self.maintenance.admission.background.set();
         }
     }

@@ -45,7 +45,7 @@ impl BlockData {
                 Ok(Bytes::from(blocks).slice(from - start..to - start))
             }
             Err(error) => {
-                let error = self.inner.explain(self.record.position().lsn, error);
+                let error = self.inner.map_missing_volume(self.record.position().lsn, error);
                 self.inner.volumes.damage.note(&self.name.0, &self.name.1, &error);
                 Err(error)
             }

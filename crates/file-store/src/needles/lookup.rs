@@ -1,14 +1,15 @@
 //! Looks up a key's needle: in the recent changes, or by one read of a candidate record.
 //!
 //! The location table returns the records that may contain a key's needle, usually one or none. The
-//! key in the needle decides. If a candidate is damaged, the runs decide.
+//! key in the needle shows whether it is the right one. If a candidate is damaged, the runs show
+//! this.
 
 use haul_append_log::{self as log, Lsn, Position};
 use haul_sync::ShardedRwLockReadGuard;
 
 use crate::counters::Counters;
 use crate::error::{Error, Result};
-use crate::format::{Kind, Needle, NotANeedle};
+use crate::format::{Kind, Needle, NeedleError};
 use crate::index::Index;
 use crate::index::addresses::{Candidate, Candidates};
 use crate::index::entry::Entry;
@@ -23,9 +24,9 @@ const LOOKUPS_MAX: usize = 16;
 
 /// A candidate that was read.
 pub(crate) enum Read<T> {
-    /// It holds the object of the key.
+    /// The record contains the key's object.
     Found(Entry, T),
-    /// It holds another needle.
+    /// The record contains another needle.
     Other,
 }
 
@@ -115,7 +116,7 @@ impl Inner {
         self.look_up_in(index, bucket, key, read)
     }
 
-    /// Looks up an object like [`Self::look_up`], in any bucket, also an internal one.
+    /// Looks up an object like [`Self::look_up`], in any bucket.
     pub(crate) fn look_up_in<T>(
         &self,
         index: ShardedRwLockReadGuard<'_, Index>,
@@ -153,7 +154,7 @@ impl Inner {
         self.look_up_cached_in(index, bucket, key, read)
     }
 
-    /// Looks up an object like [`Self::look_up_cached`], in any bucket, also an internal one.
+    /// Looks up an object like [`Self::look_up_cached`], in any bucket.
     pub(crate) fn look_up_cached_in<T>(
         &self,
         index: ShardedRwLockReadGuard<'_, Index>,
@@ -193,7 +194,7 @@ impl Inner {
     }
 
     pub(crate) fn check_doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Result<()> {
-        match self.keyspace.index.read().doubt(bucket, key, newest) {
+        match self.keyspace.index.read().possible_corruption(bucket, key, newest) {
             Some(error) => Err(error),
             None => Ok(()),
         }
@@ -218,7 +219,7 @@ impl Inner {
                         was_moved = true;
                     }
                     Err(error) if self.holds(candidate.lsn, bucket, key)? => {
-                        return Err(self.explain(candidate.lsn, error));
+                        return Err(self.map_missing_volume(candidate.lsn, error));
                     }
                     Err(_damage_to_another_object) => {}
                 }
@@ -231,7 +232,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// Returns `true` if an unreadable record belongs to this key, or if that cannot be determined.
+    /// Returns `true` if an unreadable record belongs to this key, or if this cannot be determined.
     fn holds(&self, lsn: Lsn, bucket: &str, key: &str) -> Result<bool> {
         match self.indexed(lsn, bucket, key) {
             Ok(entry) => Ok(entry.is_some()),
@@ -246,8 +247,8 @@ impl Inner {
         Ok(keys.get(bucket, key)?.filter(|entry| entry.at.lsn == lsn))
     }
 
-    /// Reads the needle's head in a damaged record: the head's checksum may still match. `None` if
-    /// it does not, or if the needle belongs to another key.
+    /// Reads the needle's head in a damaged record, if its checksum matches. Returns `None` if it
+    /// does not, or if the needle belongs to another key.
     pub(crate) fn salvage(
         &self,
         candidate: Candidate,
@@ -260,7 +261,7 @@ impl Inner {
     }
 
     /// Converts a missing volume's error to [`Error::Damaged`].
-    pub(crate) fn explain(&self, lsn: Lsn, error: Error) -> Error {
+    pub(crate) fn map_missing_volume(&self, lsn: Lsn, error: Error) -> Error {
         if !matches!(error, Error::Log(log::Error::Invalid(_))) {
             return error;
         }
@@ -316,7 +317,7 @@ impl Inner {
             self.counters.local().needle_read(front.len());
             let filled = front.len();
             match Needle::decode(front) {
-                Err(NotANeedle::Needs(bytes))
+                Err(NeedleError::Needs(bytes))
                     if bytes > filled && bytes <= at.payload_bytes as usize =>
                 {
                     buffer.resize(log::RECORD_HEADER_BYTES + bytes, 0);
@@ -326,15 +327,15 @@ impl Inner {
         }
     }
 
-    /// Returns what was decoded from a record, or the error for a damaged record.
+    /// Returns a decoded value, or the error for a damaged record.
     pub(crate) fn check<T>(
         &self,
-        decoded: std::result::Result<T, NotANeedle>,
+        decoded: std::result::Result<T, NeedleError>,
         at: Position,
     ) -> Result<T> {
         decoded.map_err(|why| match why {
-            NotANeedle::Malformed(what) => self.damaged(at.lsn, what),
-            NotANeedle::Needs(_) => self.damaged(at.lsn, "the needle is truncated"),
+            NeedleError::Malformed(what) => self.damaged(at.lsn, what),
+            NeedleError::Needs(_) => self.damaged(at.lsn, "the needle is truncated"),
         })
     }
 }

@@ -42,7 +42,7 @@ pub struct PinnedRange {
     pub bytes: u64,
 }
 
-/// The content of an object, as far as it is read.
+/// The content of an object, as far as it was read.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// Only the head was read. The lengths of the parts are known if the object is in files.
@@ -222,7 +222,7 @@ impl Files {
         error
     }
 
-    /// Returns the index of the part that contains `offset`, and where this part starts.
+    /// Returns the index and the start of the part that contains `offset`.
     fn part_at(&self, offset: u64) -> Option<(usize, u64)> {
         let mut start = 0;
         for (number, part) in self.parts.iter().enumerate() {

@@ -7,7 +7,7 @@ use haul_append_log::{self as log, Position, Record};
 use haul_sync::Mutex;
 
 use crate::error::Result;
-use crate::format::{Needle, NotANeedle};
+use crate::format::{Needle, NeedleError};
 use crate::index::addresses::Candidate;
 use crate::index::entry::Entry;
 use crate::inner::Inner;
@@ -128,10 +128,10 @@ impl Inner {
             self.volumes
                 .log
                 .read_front(at, &mut front)
-                .map_err(|error| self.explain(at.lsn, error.into()))?;
+                .map_err(|error| self.map_missing_volume(at.lsn, error.into()))?;
             self.counters.local().needle_read(front.len());
             match Needle::decode(&front) {
-                Err(NotANeedle::Needs(bytes)) if bytes <= at.payload_bytes as usize => {
+                Err(NeedleError::Needs(bytes)) if bytes <= at.payload_bytes as usize => {
                     front.resize(bytes, 0);
                 }
                 decoded => return Ok(self.check(decoded, at)?.attributes),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use haul_append_log::Room;
+use haul_append_log::SpacePriority;
 
 use crate::error::Result;
 use crate::format::{Head, Kind, block_checksums};
@@ -23,8 +23,7 @@ pub(crate) struct StoredObject {
     data: Bytes,
 }
 
-/// Reads an object in any bucket, also an internal one. The caller has locked the key, so that a
-/// big object's files stay.
+/// Reads an object in any bucket. The caller has locked the key, so that a big object's files stay.
 ///
 /// # Errors
 /// Fails like [`Inner::look_up`], without the test of the bucket.
@@ -42,7 +41,8 @@ pub(crate) fn read_stored(inner: &Inner, bucket: &str, key: &str) -> Result<Stor
 }
 
 /// Stores an object unchanged, with its version, under another key: appends its needle. The caller
-/// has locked this key. `replaces` is the key's object. `ends` are tombstones in the same record.
+/// has locked this key. `replaces` is the key's object. `tombstones` are for the same
+/// record.
 ///
 /// # Durability
 /// All changes survive a power cut once the record is durable, or none was made.
@@ -51,7 +51,7 @@ pub(crate) fn append_stored(
     stored: &StoredObject,
     (bucket, key): (&str, &str),
     replaces: Option<Replaced>,
-    ends: Vec<Change>,
+    tombstones: Vec<Change>,
     reserved: Reserved,
 ) -> Result<AppendedRecord> {
     let entry = &stored.entry;
@@ -67,16 +67,18 @@ pub(crate) fn append_stored(
     }
     head.blocks = block_checksums(data);
     let encoded = head.encode(&stored.attributes);
-    let ticket = inner.append_with_ends(&encoded, data, &ends, Room::Ordinary)?;
+    let ticket =
+        inner.append_with_tombstones(&encoded, data, &tombstones, SpacePriority::Ordinary)?;
     inner.maintenance.admission.admit_now((encoded.len() + data.len()) as u64);
     if let Some(file) = &mut file {
         file.keep();
     }
     let object = Change { head, replaces, reserved };
-    Ok(AppendedRecord { changes: std::iter::once(object).chain(ends).collect(), ticket })
+    Ok(AppendedRecord { changes: std::iter::once(object).chain(tombstones).collect(), ticket })
 }
 
-/// Writes data to a file if it was stored in a needle when `big_object_bytes` was larger.
+/// Writes data from a needle to a new file if, after a change of `big_object_bytes`, it belongs in
+/// a file.
 fn new_file(inner: &Inner, data: &[u8]) -> Result<Option<UnreferencedFile>> {
     let bytes = data.len() as u64;
     if bytes < inner.options.big_object_bytes {

@@ -1,4 +1,4 @@
-//! Content that is written first and stored under a key afterwards.
+//! Content that is written before it is stored under a key.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::big_files::directory::Objects;
 use crate::big_files::file::BigWriter;
 use crate::error::Result;
 use crate::format::FilePart;
-use crate::index::quotas::{Granted, Reserved};
+use crate::index::quotas::{Reserved, WriteGrant};
 use crate::object::Etag;
 
 /// A writer that collects an object's bytes: in memory while the object may be small, and in a file
@@ -24,7 +24,7 @@ pub struct ObjectWriter {
     bytes: u64,
     memory: Vec<u8>,
     file: Option<BigWriter>,
-    granted: Granted,
+    grant: WriteGrant,
 }
 
 /// Complete content that is not stored under a key yet. Dropping it discards the content.
@@ -82,7 +82,7 @@ impl ObjectWriter {
             bytes: 0,
             memory: Vec::new(),
             file: None,
-            granted: Granted::default(),
+            grant: WriteGrant::default(),
         };
         if expected.map_or(big_bytes == 0, |bytes| bytes >= big_bytes) {
             writer.go_to_file()?;
@@ -90,8 +90,8 @@ impl ObjectWriter {
         Ok(writer)
     }
 
-    pub(crate) fn with_granted(self, granted: Granted) -> Self {
-        Self { granted, ..self }
+    pub(crate) fn with_grant(self, grant: WriteGrant) -> Self {
+        Self { grant, ..self }
     }
 
     /// Writes the next bytes.
@@ -101,8 +101,8 @@ impl ObjectWriter {
     /// [`crate::Error::QuotaExceeded`] if the length was not declared, and becomes too long.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let length = self.bytes + bytes.len() as u64;
-        if let Some(bound) = &self.granted.bound {
-            bound.check(length)?;
+        if let Some(bytes_left) = &self.grant.bytes_left {
+            bytes_left.check(length)?;
         }
         self.md5.update(bytes);
         self.bytes = length;
@@ -157,7 +157,7 @@ impl ObjectWriter {
             None => Content::Memory(self.memory),
         };
         let etag = Etag { md5: self.md5.finalize().into(), parts: 0 };
-        Ok(WrittenContent { bytes: self.bytes, etag, content, reserved: self.granted.reserved })
+        Ok(WrittenContent { bytes: self.bytes, etag, content, reserved: self.grant.reserved })
     }
 }
 
@@ -191,7 +191,7 @@ impl WrittenContent {
         self.etag
     }
 
-    /// Returns the content, and what is reserved for it.
+    /// Returns the content and its reservation.
     pub(crate) fn into_content(self) -> (Content, Reserved) {
         (self.content, self.reserved)
     }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use haul_append_log::Room;
+use haul_append_log::SpacePriority;
 
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
@@ -52,7 +52,7 @@ impl Store {
         let attributes = [settings, &none, &none];
         let encoded = heads.iter().zip(attributes).flat_map(|(head, all)| head.encode(all));
         let record: Vec<u8> = encoded.collect();
-        let at = inner.append(&record, &[], Room::Ordinary)?.wait()?;
+        let at = inner.append(&record, &[], SpacePriority::Ordinary)?.wait()?;
         inner.apply(heads.map(Change::from).into(), at);
         self.created(bucket, settings);
         Ok(())
@@ -83,11 +83,11 @@ impl Store {
         match index.buckets.contains_key(locked.as_str()) {
             true => Ok(true),
             false if !self.inner.keyspace.has_versions.load(Ordering::Relaxed) => Ok(false),
-            false => index.doubt_bucket(&locked).map_or(Ok(false), Err),
+            false => index.possible_bucket_corruption(&locked).map_or(Ok(false), Err),
         }
     }
 
-    /// Returns the retention that a bucket's new objects get if they are stored without one.
+    /// Returns the retention that new objects in a bucket get if they are stored without one.
     ///
     /// # Errors
     /// Fails like [`Store::bucket_settings`].
@@ -130,7 +130,7 @@ fn try_enable_object_lock(inner: &Inner, bucket: &str) -> Result<()> {
     }
     let head = head_of_new_bucket(inner, &locked_bucket(bucket));
     let _writer = inner.keyspace.writers.enter();
-    inner.commit_heads(vec![head.into()], Room::Ordinary)
+    inner.commit_heads(vec![head.into()], SpacePriority::Ordinary)
 }
 
 fn head_of_new_bucket(inner: &Inner, name: &str) -> Head {

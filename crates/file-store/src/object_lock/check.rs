@@ -37,8 +37,8 @@ pub(crate) fn check_unlocked(
     why.map_or(Ok(()), |why| Err(locked(bucket, key, entry, why)))
 }
 
-/// Returns a new object's attributes, with the bucket's default retention unless they have a
-/// retention. A writer has entered the bucket.
+/// Returns a new object's attributes, with the bucket's default retention added if they have none.
+/// A writer has entered the bucket.
 ///
 /// # Errors
 /// [`Error::NoObjectLock`] if they have a lock, and locks are not enabled in the bucket;

@@ -128,7 +128,7 @@ impl ObjectLock {
         }
     }
 
-    /// Removes the lock from attributes that another object gets.
+    /// Removes the lock from attributes that are copied to another object.
     pub fn remove_from(attributes: &mut Attributes) {
         NAMES.into_iter().for_each(|name| drop(attributes.remove(name)));
     }
@@ -188,7 +188,7 @@ impl DefaultRetention {
         Retention { mode: self.mode, until }
     }
 
-    /// Returns the text that is stored with the bucket: `governance 30 days`.
+    /// Formats the retention as a bucket setting: `governance 30 days`.
     pub(super) fn to_setting(self) -> String {
         let (number, unit) = match self.period {
             RetentionPeriod::Days(days) => (days, "days"),
@@ -197,7 +197,7 @@ impl DefaultRetention {
         format!("{} {number} {unit}", self.mode.name())
     }
 
-    /// Parses the text that is stored with a bucket.
+    /// Parses a bucket setting.
     pub(super) fn from_setting(text: &str) -> Result<Self> {
         let parse = || {
             let mut words = text.split(' ');

@@ -1,6 +1,6 @@
 //! Reports damage, and accepts losses that cannot be restored.
 
-use crate::damage::place::Damage;
+use crate::damage::report::Damage;
 use crate::error::{Error, Result};
 use crate::index::hidden::Hidden;
 use crate::manifest::format::AcceptedLoss;
@@ -8,14 +8,14 @@ use crate::store::Store;
 
 impl Store {
     /// Returns the damage found at opening and since then, sorted by bucket, key and position; at
-    /// most 10,000 places.
+    /// most 10,000 reports.
     #[must_use]
     pub fn damage(&self) -> Vec<Damage> {
-        self.inner.volumes.damage.places()
+        self.inner.volumes.damage.reports()
     }
 
-    /// Accepts that the content of hidden places is lost, and returns these places: from now on the
-    /// store responds with the data that it has. Keys whose newest state was in such a place return
+    /// Accepts that the content of hidden ranges is lost, and returns these ranges: from now on the
+    /// store responds with the data that it has. Keys whose newest state was in such a range return
     /// to their previous state or disappear.
     ///
     /// Requests for objects that are known to be damaged fail until these are overwritten or

@@ -1,14 +1,14 @@
-//! How much of a volume its index describes.
+//! The part of a volume that its index describes.
 
 use crate::volume_index::format::VolumeIndex;
 use crate::volume_index::ranges::Ranges;
 
-/// What an index states about its volume, without the needles.
+/// A volume index's statements about its volume, without the needles.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     /// The ranges whose needles the index has.
     pub(crate) covered: Ranges,
-    /// The certain end of the volume, if known.
+    /// The volume's end, if it is known for certain.
     pub(crate) end: Option<u32>,
     /// The number of needles in the index.
     pub(crate) needles: u64,

@@ -1,4 +1,4 @@
-//! The marker file, which identifies a directory as a store and has its version.
+//! The marker file, which identifies a directory as a store and contains the store's version.
 
 use std::sync::Arc;
 

@@ -1,28 +1,28 @@
-//! Names the objects, buckets and uploads in damaged places.
+//! Names the objects, buckets and uploads in damaged ranges.
 
 use haul_append_log::{self as log, Position};
 
 use crate::clock::Version;
-use crate::damage::place::Damage;
+use crate::damage::report::Damage;
 use crate::error::Result;
 use crate::format::{Head, Kind};
 use crate::index::version_names::readable;
 use crate::object::Etag;
 use crate::recovery::replay::Replayer;
 
-/// The maximum number of objects in damaged places that are named.
+/// The maximum number of objects in damaged ranges that are named.
 const DAMAGED_OBJECTS_MAX: usize = 10_000;
 
 impl Replayer<'_> {
-    /// Finds the objects in damaged places that only the checkpoint contains.
+    /// Finds the objects in damaged ranges that only the checkpoint contains.
     ///
     /// # Errors
     /// [`crate::Error::Damaged`] if a run is damaged.
-    pub(crate) fn find_damaged_objects(&mut self, places: &[(u32, u64, u64)]) -> Result<()> {
+    pub(crate) fn find_damaged_objects(&mut self, ranges: &[(u32, u64, u64)]) -> Result<()> {
         let is_known =
             |(volume, from, _): &&(u32, u64, u64)| *from < self.covered_end(*volume).into();
-        let places: Vec<_> = places.iter().filter(is_known).copied().collect();
-        if places.is_empty() {
+        let ranges: Vec<_> = ranges.iter().filter(is_known).copied().collect();
+        if ranges.is_empty() {
             return Ok(());
         }
         let is_hit = |at: Position| {
@@ -30,7 +30,7 @@ impl Replayer<'_> {
             let is_in = |(volume, from, to): &(u32, u64, u64)| {
                 at.lsn.segment() == *volume && (*from..*to).contains(&offset)
             };
-            at.lsn < self.applied && places.iter().any(is_in)
+            at.lsn < self.applied && ranges.iter().any(is_in)
         };
         let mut found = Vec::new();
         self.index.keys.snapshot().scan(|bucket, key, entry| {
@@ -42,7 +42,7 @@ impl Replayer<'_> {
         for (name, bucket) in &self.index.buckets {
             found.extend(
                 bucket
-                    .at
+                    .position
                     .filter(|at| is_hit(*at))
                     .map(|at| (at, head_of(Kind::BucketCreated, name, ""))),
             );
@@ -77,8 +77,8 @@ impl Replayer<'_> {
         }
     }
 
-    /// Returns a report for each object, bucket, upload and tombstone that is still relevant and in
-    /// a volume's damaged range.
+    /// Returns a report for each object, bucket, upload and tombstone in a volume's damaged range
+    /// that is still relevant.
     pub(crate) fn name(&self, volume: u32, damage: &log::Damage) -> Vec<Damage> {
         let is_in = |(at, head): &&(Position, Head)| {
             at.lsn.segment() == volume
@@ -92,7 +92,7 @@ impl Replayer<'_> {
                 key: (!key.is_empty()).then_some(key),
                 file: damage.file.clone(),
                 offset: at.lsn.offset().into(),
-                what: match head.ends_something() {
+                what: match head.is_tombstone() {
                     true => format!(
                         "{}; a deletion is recorded in this place, and remains known",
                         damage.what

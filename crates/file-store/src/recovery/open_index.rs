@@ -108,8 +108,8 @@ fn replay_log<'a>(
 /// A replay records location changes up to this many times the changes between two checkpoints.
 const CHANGES_KEPT: u64 = 8;
 
-/// The number of volumes reserved for compaction: one for the live needles of any volume, and one
-/// that deletions may use in the meantime.
+/// The number of volumes reserved for compaction: one for any volume's live needles, and one that
+/// deletions may use in the meantime.
 const COMPACTION_VOLUMES: u32 = 2;
 
 /// The size of the first volume of a new store, if the longest needle fits into it. Each later

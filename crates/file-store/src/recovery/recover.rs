@@ -8,7 +8,7 @@ use haul_append_log::Log;
 use haul_disk::{Disk, Open, Subdir};
 
 use crate::catalog::files::IndexFiles;
-use crate::damage::place::Damage;
+use crate::damage::report::Damage;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::manifest::format::Manifest;
@@ -19,7 +19,7 @@ use crate::recovery::coverage::Coverage;
 use crate::recovery::marker::{self, Marker};
 use crate::recovery::open_index::{OpenedIndex, Replayed, open_index, remove_unlisted};
 use crate::recovery::replay::Replayer;
-use crate::recovery::survey::{Survey, settle_absent};
+use crate::recovery::survey::{Survey, mark_absent_keys};
 use crate::volume_index::format::FIRST_RECORD;
 use crate::volume_index::pending::Pending;
 use crate::volume_index::{self, IndexWriter};
@@ -42,9 +42,9 @@ pub struct RecoveryReport {
     pub orphans_removed: u64,
     /// The damage that was found, with the names of affected objects.
     pub damage: Vec<Damage>,
-    /// The damaged places whose objects are unknown; `damage` contains them, too. Until their loss
+    /// The damaged ranges whose objects are unknown; `damage` contains them, too. Until their loss
     /// is accepted ([`crate::Store::accept_damage`]), requests for keys whose newest state may have
-    /// been there fail.
+    /// been in them fail.
     pub hidden: Vec<Damage>,
     /// The reason why the index was rebuilt from the volumes, if its checkpoint could not be used.
     pub index_rebuilt: Option<String>,
@@ -60,7 +60,8 @@ pub(crate) struct OpenedStore {
     pub(crate) log: Log,
     pub(crate) index: Index,
     pub(crate) index_files: Arc<IndexFiles>,
-    /// `true` if the replay was so long that a checkpoint should be written at once.
+    /// `true` if a checkpoint should be written at once: the previous one was missing or unusable,
+    /// or the replay was long.
     pub(crate) is_checkpoint_due: bool,
     pub(crate) indexes: IndexWriter,
     pub(crate) manifest: Option<ManifestFile>,
@@ -116,7 +117,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
     let indexes = IndexWriter::new(Arc::clone(&volumes));
     resume_index(&indexes, &log, &replay, &survey)?;
     let hidden = std::mem::take(&mut survey.hidden);
-    replay.index.hidden = settle_absent(hidden, &log, &replay, &*volumes)?;
+    replay.index.hidden = mark_absent_keys(hidden, &log, &replay, &*volumes)?;
     let (index, indexed_volumes) = (replay.index, replay.complete);
     is_checkpoint_due |= index.location_changes.is_none();
     remove_unlisted(&*index_disk, &index, &index_files)?;

@@ -11,7 +11,7 @@ use haul_append_log::{self as log, Lsn, Position, Replay, SegmentInfo};
 use haul_disk::Disk;
 
 use crate::error::{Error, Result};
-use crate::format::{Head, NotANeedle, needles};
+use crate::format::{Head, NeedleError, needles};
 use crate::index::Index;
 use crate::index::entry::{Change, Predecessor};
 use crate::recovery::coverage::Coverage;
@@ -23,20 +23,20 @@ use crate::volume_index::ranges::Ranges;
 /// Receives the records that the log delivers when it is opened, in the order of the volumes.
 ///
 /// If a volume does not deliver a needle that its index has, the needle is taken from the index, in
-/// log order: its position is damaged, so a read of it fails, but what it ended stays ended.
+/// log order: its position is damaged, so a read of it fails, but its deletions still apply.
 pub(crate) struct Replayer<'a> {
     pub(super) volumes: &'a dyn Disk,
     /// All volumes that may exist, with their nonces if known.
     expected: BTreeMap<u32, Option<u64>>,
     pub(crate) index: Index,
-    /// The index has all needles before this position: from a checkpoint.
+    /// The index has all needles before this position, from a checkpoint.
     pub(super) applied: Lsn,
     /// The nonces of the checkpoint's volumes.
     nonces: BTreeMap<u32, u64>,
     pub(super) spill: Spill,
     /// The error that makes the index unusable.
     pub(super) failed: Option<Error>,
-    /// Objects in damaged places before `applied`.
+    /// Objects in damaged ranges before `applied`.
     pub(super) damaged_objects: Vec<(Position, Head)>,
     /// The volumes that the log opened, with their nonces.
     pub(crate) opened: BTreeMap<u32, u64>,
@@ -152,8 +152,8 @@ impl Replay for Replayer<'_> {
         self.remember(at, &changes);
     }
 
-    /// Keeps the entry in the needle's own head, so that the object stays known: reading it is an
-    /// error.
+    /// Keeps the entry from the needle's own head, so that the object stays known, although reading
+    /// it fails.
     fn damaged(&mut self, at: Position, payload: &[u8]) {
         self.begin_volume(at.lsn.segment());
         self.apply_waiting(at.lsn.segment(), Some(at.lsn));
@@ -167,7 +167,7 @@ impl Replay for Replayer<'_> {
         if found.iter().all(std::result::Result::is_ok) && !found.is_empty() {
             let (from, ranges) =
                 (at.lsn.offset(), self.salvaged.entry(at.lsn.segment()).or_default());
-            ranges.insert(from, from + log::footprint(at));
+            ranges.insert(from, from + log::stored_bytes(at));
         }
         for (head, _) in found.into_iter().flatten() {
             self.affected.push((at, head.clone()));
@@ -288,7 +288,7 @@ impl<'a> Replayer<'a> {
         if self.last_records.0 != volume {
             self.last_records = (volume, Vec::new());
         }
-        let (from, to) = (at.lsn.offset(), at.lsn.offset() + log::footprint(at));
+        let (from, to) = (at.lsn.offset(), at.lsn.offset() + log::stored_bytes(at));
         let coverage = self.coverage.get(&volume);
         if !coverage.is_some_and(|coverage| coverage.covered.intersects(from, to)) {
             self.last_records.1.push(Record::new(at, changes));
@@ -329,19 +329,19 @@ impl<'a> Replayer<'a> {
         std::mem::take(&mut self.malformed)
     }
 
-    /// Returns the deletions at or after `from` that are known only from an index.
+    /// Returns the tombstones at or after `from` that are known only from an index.
     pub(crate) fn affected_ends(&self, from: Lsn) -> impl Iterator<Item = &Head> {
         let ends = self.affected.iter().filter(move |(at, _)| at.lsn >= from);
-        ends.map(|(_, head)| head).filter(|head| head.ends_something())
+        ends.map(|(_, head)| head).filter(|head| head.is_tombstone())
     }
 
-    fn malformed_at(&self, at: Position, why: NotANeedle) -> log::Damage {
+    fn malformed_at(&self, at: Position, why: NeedleError) -> log::Damage {
         let what = match why {
-            NotANeedle::Malformed(what) => what,
-            NotANeedle::Needs(_) => "the needle is truncated",
+            NeedleError::Malformed(what) => what,
+            NeedleError::Needs(_) => "the needle is truncated",
         };
         let offset = u64::from(at.lsn.offset());
-        let end = offset + u64::from(log::footprint(at));
+        let end = offset + u64::from(log::stored_bytes(at));
         let file = self.path(at.lsn.segment());
         log::Damage { file, offset, end, what: what.to_owned() }
     }

@@ -1,4 +1,4 @@
-//! Surveys the damage found while a store is opened: the affected keys, and what may be hidden.
+//! Surveys the damage found while a store is opened: the affected keys, and the hidden ranges.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use haul_append_log::{self as log, Log};
 use haul_disk::Disk;
 
-use crate::damage::place::Damage;
+use crate::damage::report::Damage;
 use crate::error::Result;
 use crate::format::{Head, needles};
 use crate::index::hidden::{Hidden, HiddenRange};
@@ -23,7 +23,7 @@ use crate::volume_index::ranges::Ranges;
 pub(crate) struct Survey {
     /// All damage, with names as far as known.
     pub(crate) damage: Vec<Damage>,
-    /// The places that may hide unknown keys.
+    /// The ranges that may hide unknown keys.
     pub(crate) hidden: Vec<HiddenRange>,
     pub(crate) hidden_damage: Vec<Damage>,
     /// Damaged ranges by volume.
@@ -128,7 +128,7 @@ impl Survey {
     }
 }
 
-/// Returns the volume that contains a damaged place.
+/// Returns the volume that contains the damage.
 fn volume_of(damage: &log::Damage) -> Option<u32> {
     let name = damage.file.file_name().and_then(|name| name.to_str())?;
     names::parse_volume(name)
@@ -157,11 +157,12 @@ fn unknown(replay: &Replayer<'_>, log: &Log, volume: u32, (from, to): (u32, u32)
     unknown
 }
 
-/// Returns the hidden ranges, with the deletions that lie behind all of them.
+/// Creates the hidden ranges, and marks the keys as absent whose newest needle is a tombstone after
+/// all of them.
 ///
 /// # Errors
 /// A volume that cannot be read.
-pub(crate) fn settle_absent(
+pub(crate) fn mark_absent_keys(
     ranges: Vec<HiddenRange>,
     log: &Log,
     replay: &Replayer<'_>,
@@ -171,7 +172,7 @@ pub(crate) fn settle_absent(
     let Some(end) = hidden.end() else { return Ok(hidden) };
     let mut ended: Vec<(String, String)> = Vec::new();
     let mut take = |head: &Head| {
-        if head.ends_something() && head.upload == 0 {
+        if head.is_tombstone() && head.upload == 0 {
             ended.push((head.bucket.clone(), head.key.clone()));
         }
     };
@@ -190,7 +191,7 @@ pub(crate) fn settle_absent(
     }
     replay.affected_ends(end).for_each(take);
     for (bucket, key) in ended {
-        hidden.settle_absent(&bucket, &key);
+        hidden.mark_absent(&bucket, &key);
     }
     Ok(hidden)
 }

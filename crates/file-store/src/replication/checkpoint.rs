@@ -19,7 +19,7 @@ use crate::store::Store;
 pub struct CheckpointFiles {
     /// The checkpoint's position in the log: the checkpoint contains exactly the needles before it.
     /// A copy that does not contain the log up to this position cannot use the checkpoint.
-    pub place: Lsn,
+    pub lsn: Lsn,
     /// The files. The last one is the catalog, which lists the others.
     pub files: Vec<CheckpointFile>,
 }
@@ -27,9 +27,9 @@ pub struct CheckpointFiles {
 /// A file of a checkpoint. It is never changed.
 #[derive(Debug)]
 pub struct CheckpointFile {
-    /// The name, relative to the store's directory. While the store is open, every name except the
-    /// catalog's stands for one content. Each opening continues the names behind a random gap, so
-    /// that no later file has an earlier file's name.
+    /// The name, relative to the store's directory. While the store is open, no name except the
+    /// catalog's is reused for other content. Each opening skips a random number of names, so that
+    /// no later file has an earlier file's name.
     pub name: String,
     /// The length, in bytes.
     pub bytes: u64,
@@ -41,8 +41,8 @@ impl Store {
     /// Returns the current index checkpoint's position in the log, without disk access. `None` if
     /// there is no checkpoint. A merge replaces index files, and does not change the position.
     #[must_use]
-    pub fn checkpoint_place(&self) -> Option<Lsn> {
-        Some(self.inner.keyspace.index_files.applied()).filter(|place| *place > Lsn::default())
+    pub fn checkpoint_lsn(&self) -> Option<Lsn> {
+        Some(self.inner.keyspace.index_files.applied()).filter(|lsn| *lsn > Lsn::default())
     }
 
     /// Opens the current index checkpoint's files. `None` if there is no usable checkpoint: the
@@ -94,7 +94,7 @@ fn open_checkpoint(inner: &Inner) -> Result<Option<CheckpointFiles>> {
         files.push(checkpoint_file(&name, file)?);
     }
     files.push(checkpoint_file(names::CATALOG, catalog_file)?);
-    Ok(Some(CheckpointFiles { place: catalog.applied, files }))
+    Ok(Some(CheckpointFiles { lsn: catalog.applied, files }))
 }
 
 fn checkpoint_file(name: &str, file: Arc<dyn File>) -> Result<CheckpointFile> {

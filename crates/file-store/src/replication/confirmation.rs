@@ -1,11 +1,11 @@
-//! Whether a change may be acknowledged: no sync has failed, and the store's copy contains it.
+//! Determines whether a change may be acknowledged: no sync has failed, and the store's copy
+//! contains it.
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 
-/// Fails after a failed sync. What is known in memory may then differ from what is found when the
-/// store is opened again: the needles of the failed sync may be in the log, so that a key that does
-/// not exist now may exist then.
+/// Fails after a failed sync of the log. The index may then differ from the one after reopening:
+/// the unsynced needles may be in the log, so that a key that does not exist now may exist then.
 fn check_syncs(inner: &Inner) -> Result<()> {
     match inner.volumes.log.is_latched() {
         true => Err(Error::Stopped { what: "a sync of the log failed" }),
@@ -13,7 +13,7 @@ fn check_syncs(inner: &Inner) -> Result<()> {
     }
 }
 
-/// Waits until everything that is durable or known now may be acknowledged. The caller holds no
+/// Waits until all changes that are durable or visible now may be acknowledged. The caller holds no
 /// lock.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The copy of a store elsewhere: the confirmation that writers wait for, and the parts of the
+//! The copy of a store elsewhere: the confirmation for which writers wait, and the parts of the
 //! store that are copied.
 
 pub(crate) mod checkpoint;

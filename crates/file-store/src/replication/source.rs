@@ -8,7 +8,7 @@ use haul_disk::{Disk, File, Open};
 
 use crate::error::{Error, Result};
 use crate::format::MARKER_TEXT;
-use crate::format::{FilePart, NotANeedle, needles};
+use crate::format::{FilePart, NeedleError, needles};
 use crate::manifest::ManifestFile;
 use crate::names;
 use crate::replication::confirmation::confirm;
@@ -19,7 +19,7 @@ const READ: Open = Open { direct: false, dsync: false, random: false, read_only:
 
 /// The small files in a store's copy.
 #[derive(Debug)]
-pub struct Layout {
+pub struct MetadataFiles {
     /// Each file's name and content.
     pub files: Vec<(String, Vec<u8>)>,
     /// The log position before which no index checkpoint may be used.
@@ -64,7 +64,7 @@ impl Store {
     pub fn record_files(payload: &[u8]) -> Result<Vec<String>> {
         let mut found = Vec::new();
         for needle in needles(payload) {
-            let (head, _) = needle.map_err(not_a_needle)?;
+            let (head, _) = needle.map_err(invalid_needle)?;
             let name = |id| format!("{}/{}", names::OBJECTS, names::big_file(id));
             found.extend(head.files.iter().map(|file| name(file.id)));
         }
@@ -103,7 +103,7 @@ impl Store {
     /// compaction has removed it, checkpoints with an earlier position are not used. The manifest
     /// also lists the volumes that this store has lost, so that the copy reports the damage, too.
     #[must_use]
-    pub fn layout(&self, volumes: &[(u32, u64)]) -> Layout {
+    pub fn metadata_files(&self, volumes: &[(u32, u64)]) -> MetadataFiles {
         let inner = &self.inner;
         // Before the manifest: a volume is removed from the manifest first.
         let segments: BTreeSet<u32> =
@@ -119,7 +119,7 @@ impl Store {
         let [first, second] = names::MANIFESTS.map(|name| (name.to_owned(), bytes.clone()));
         let marker = (names::MARKER.to_owned(), MARKER_TEXT.as_bytes().to_vec());
         let checkpoint_min = manifest.checkpoint_min;
-        Layout { files: vec![marker, first, second], checkpoint_min }
+        MetadataFiles { files: vec![marker, first, second], checkpoint_min }
     }
 
     /// Returns the names of all files of big objects and parts, relative to the store's directory.
@@ -140,10 +140,10 @@ pub(super) fn open(disk: &dyn Disk, name: &str) -> Result<Option<Arc<dyn File>>>
     }
 }
 
-fn not_a_needle(why: NotANeedle) -> Error {
+fn invalid_needle(why: NeedleError) -> Error {
     let why = match why {
-        NotANeedle::Malformed(why) => why,
-        NotANeedle::Needs(_) => "a needle is truncated",
+        NeedleError::Malformed(why) => why,
+        NeedleError::Needs(_) => "a needle is truncated",
     };
     Error::Invalid { what: format!("the record is not a record of a store: {why}") }
 }

@@ -1,4 +1,4 @@
-//! Cached settings of buckets that were used before.
+//! Cached bucket settings.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use haul_sync::RwLock;
 
 use crate::object::Attributes;
 
-/// A bucket's settings, as they were when they were read.
+/// A bucket's settings, as they were read.
 #[derive(Debug, Default)]
 pub struct BucketSettings {
     attributes: Attributes,

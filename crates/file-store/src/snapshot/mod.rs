@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::format::FilePart;
 use crate::format::MARKER_TEXT;
 use crate::inner::Inner;
-use crate::maintenance::upkeep::Upkeep;
+use crate::maintenance::volume_states::VolumeStates;
 use crate::manifest::ManifestFile;
 use crate::manifest::format::Manifest;
 use crate::names;
@@ -43,7 +43,7 @@ pub struct SnapshotInfo {
 }
 
 /// The store's state at the time of the snapshot. No volume is removed while the caller holds the
-/// [`Upkeep`] lock, and no big object's file while this value exists.
+/// [`VolumeStates`] lock, and no big object's file while this value exists.
 struct StoreState<'a> {
     inner: &'a Inner,
     /// The sealed volumes.
@@ -102,14 +102,14 @@ impl Store {
             let what = format!("{} is not empty (it contains {name})", to.root().display());
             return Err(Error::Invalid { what });
         }
-        let upkeep = self.inner.maintenance.upkeep.lock();
+        let volume_states = self.inner.maintenance.volume_states.lock();
         let state = capture_state(&self.inner)?;
-        state.write(&to, &upkeep)
+        state.write(&to, &volume_states)
     }
 }
 
-/// Determines the store's state between two writes. The caller holds the [`Upkeep`] lock, so that
-/// compaction neither appends nor removes anything.
+/// Determines the store's state between two writes. The caller holds the [`VolumeStates`] lock, so
+/// that compaction neither appends nor removes anything.
 fn capture_state(inner: &Inner) -> Result<StoreState<'_>> {
     let _no_writer = inner.keyspace.gate.write();
     inner.objects.check()?;
@@ -150,13 +150,13 @@ impl StoreState<'_> {
     ///    durable.
     /// 3. Writes the marker under a temporary name, syncs it, renames it, and makes the name
     ///    durable. From here on the directory is a store.
-    fn write(&self, to: &Arc<dyn Disk>, upkeep: &Upkeep) -> Result<SnapshotInfo> {
+    fn write(&self, to: &Arc<dyn Disk>, volume_states: &VolumeStates) -> Result<SnapshotInfo> {
         drop(ManifestFile::open(to, self.manifest.clone(), true)?);
         to.create_dir(names::VOLUMES)?;
         to.create_dir(names::OBJECTS)?;
         to.sync_dir("")?;
         let mut progress = Progress::default();
-        let volumes = self.write_volumes(to, upkeep, &mut progress)?;
+        let volumes = self.write_volumes(to, volume_states, &mut progress)?;
         let big_files = self.write_big_files(to, &mut progress)?;
         let marker = names::unfinished(names::MARKER);
         let file = to.create(&marker, Open::default())?;
@@ -178,7 +178,7 @@ impl StoreState<'_> {
     fn write_volumes(
         &self,
         to: &Arc<dyn Disk>,
-        upkeep: &Upkeep,
+        volume_states: &VolumeStates,
         progress: &mut Progress,
     ) -> Result<u64> {
         let from = &*self.inner.volumes.disk;
@@ -188,7 +188,7 @@ impl StoreState<'_> {
             count += u64::from(progress.link(from, &to, &segment_name(*number))?);
             // Indexes are derived data, but name the objects in damaged volumes. They are copied,
             // because they may be overwritten. Incomplete indexes are omitted.
-            if upkeep.indexed.contains(number) || upkeep.damaged.contains(number) {
+            if volume_states.indexed.contains(number) || volume_states.damaged.contains(number) {
                 progress.copy_file(from, &to, &names::index(*number))?;
             }
         }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use haul_append_log::{self as log, Position, Replay, footprint};
+use haul_append_log::{self as log, Position, Replay, stored_bytes};
 use haul_sync::mpsc;
 use haul_sync::thread::JoinHandle;
 
 use crate::big_files::file::BigReader;
 use crate::counters::Counters;
-use crate::damage::place::Damage;
+use crate::damage::report::Damage;
 use crate::error::{Error, Result};
 use crate::format::FilePart;
 use crate::inner::Inner;
@@ -114,7 +114,7 @@ impl Reading<'_> {
 
 impl Replay for Reading<'_> {
     fn record(&mut self, at: Position, _payload: &[u8]) {
-        self.take(footprint(at).into());
+        self.take(stored_bytes(at).into());
     }
 
     fn wants_more(&self) -> bool {
@@ -126,7 +126,7 @@ impl Replay for Reading<'_> {
 fn scrub_volumes(inner: &Inner, pace: &mut Pace) -> bool {
     for segment in inner.volumes.log.segments().into_iter().filter(|segment| segment.is_local) {
         let mut reading = Reading { inner, pace, continues: true };
-        let damage = match inner.volumes.log.check(segment.number, &mut reading) {
+        let damage = match inner.volumes.log.scan_direct(segment.number, &mut reading) {
             Ok(damage) => damage,
             Err(log::Error::Disk(error)) if !error.is_not_found() => vec![log::Damage {
                 offset: error.offset.unwrap_or(0),
@@ -167,7 +167,7 @@ fn note_volume_damage(
         inner.volumes.damage.add(damage);
     }
     // Compaction does not remove the volume, because its content may be recoverable.
-    inner.maintenance.upkeep.lock().damaged.insert(volume.number);
+    inner.maintenance.volume_states.lock().damaged.insert(volume.number);
 }
 
 /// Returns a report for each object whose needle is in a damaged range of a volume.

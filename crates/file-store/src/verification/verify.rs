@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use haul_append_log as log;
 use haul_disk::Op;
 
-use crate::damage::place::Damage;
+use crate::damage::report::Damage;
 use crate::error::{Error, Result};
 use crate::format::{Kind, needles};
 use crate::index::version_names::readable;
@@ -38,7 +38,7 @@ impl VerificationReport {
         }
     }
 
-    /// Adds a damaged place, unless named damage there is known.
+    /// Adds a report without a name, unless a report with a name covers it.
     fn add_unnamed(&mut self, damage: Damage) {
         let is_there = |known: &Damage| known.file == damage.file && known.offset == damage.offset;
         if !self.damage.iter().any(is_there) {
@@ -49,9 +49,9 @@ impl VerificationReport {
 
 impl Store {
     /// Reads and verifies every object, in the order of their positions in the volumes, while the
-    /// store continues to work. Then reads each volume completely, because a damaged place without
-    /// objects may have contained one. `progress` receives the number of objects and bytes read so
-    /// far.
+    /// store continues to work. Then reads each volume completely, because a damaged range without
+    /// known objects may have contained one. `progress` receives the number of objects and bytes
+    /// read so far.
     ///
     /// # Errors
     /// A failed system call. Damage is not an error, but part of the result.
@@ -61,7 +61,7 @@ impl Store {
         self.verify_keys(&sound, &mut verified, progress)?;
         verified.damage.extend(self.inner.volumes.damage.hidden());
         // Damage that cannot be found again: missing volumes, hidden places, the manifest.
-        for damage in self.inner.volumes.damage.places() {
+        for damage in self.inner.volumes.damage.reports() {
             match damage.key.is_some() {
                 true => verified.add(damage),
                 false => verified.add_unnamed(damage),
@@ -193,8 +193,8 @@ impl Store {
     }
 }
 
-/// Returns a report for everything in damaged ranges of a volume besides objects, which are read
-/// individually: the buckets, uploads and deletions that its index lists there.
+/// Returns a report for each bucket, upload and tombstone that a volume's index lists in the
+/// volume's damaged ranges. Objects are not included, because they are read individually.
 pub(crate) fn name_damage(inner: &Inner, volume: &VolumeId, found: &[log::Damage]) -> Vec<Damage> {
     let read = volume_index::read(&*inner.volumes.disk, volume.number, Some(volume.nonce));
     let Some(volume_index) = read else { return Vec::new() };
@@ -204,7 +204,7 @@ pub(crate) fn name_damage(inner: &Inner, volume: &VolumeId, found: &[log::Damage
         let offset = u64::from(at.lsn.offset());
         let hit = found.iter().find(|damage| (damage.offset..damage.end).contains(&offset));
         let Some(hit) = hit else { continue };
-        if head.kind == Kind::Object || !index.is_live(&head, at) && !head.ends_something() {
+        if head.kind == Kind::Object || !index.is_live(&head, at) && !head.is_tombstone() {
             continue;
         }
         let (bucket, key) = readable(&head.bucket, &head.key);

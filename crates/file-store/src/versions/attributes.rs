@@ -91,15 +91,15 @@ fn try_change_attributes(
     let info = stored.entry.info(key);
     let is_current = stored_bucket == bucket;
     let copy = if is_current { copy_tombstone(inner, bucket, key, &stored.entry)? } else { None };
-    let (replaces, ends) = (Some(Replaced::from(entry)), copy.into_iter().collect());
+    let (replaces, tombstones) = (Some(Replaced::from(entry)), copy.into_iter().collect());
     let to = (&*stored_bucket, &*stored_key);
-    let record = append_stored(inner, &stored, to, replaces, ends, Reserved::nothing())?;
+    let record = append_stored(inner, &stored, to, replaces, tombstones, Reserved::nothing())?;
     inner.finish_record(record)?;
     Ok(info)
 }
 
-/// Returns a tombstone for the current object's copy among the versions, if there is one: the copy
-/// would have the earlier attributes.
+/// Returns a tombstone for the current object's copy among the versions, if there is one, because
+/// the copy would have the earlier attributes.
 fn copy_tombstone(
     inner: &Inner,
     bucket: &str,

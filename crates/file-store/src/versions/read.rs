@@ -12,7 +12,7 @@ use crate::object::{ListVersionsRequest, VersionId, VersionInfo, VersionListPage
 use crate::store::Store;
 use crate::versions::retain::scan_versions_of;
 
-/// The bytes that a listing reads ahead from a run at each of its two positions.
+/// The bytes that a listing reads ahead in a run at each of its two positions.
 const LIST_READAHEAD_BYTES: usize = 64 << 10;
 
 impl Store {
@@ -34,9 +34,9 @@ impl Store {
     }
 
     /// Returns a version of an object without its content like [`Store::head_version`] if its head
-    /// is in the page cache; `None` if it is not, if that is unknown, or if the version does not
-    /// exist. Never waits for the disk. Of the versions with the ID `null`, only a current one is
-    /// found.
+    /// is in the page cache; `None` if it is not, if the system cannot tell, or if the version does
+    /// not exist. Never waits for the disk. Finds a version with the ID `null` only if it is
+    /// current.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`].
@@ -128,9 +128,9 @@ impl Store {
         Ok(found.filter(|version| version.is_delete_marker))
     }
 
-    /// Returns one page of a listing of a bucket's versions and delete markers. The page has each
-    /// key's versions as they were at one moment, also while other threads change the key; the
-    /// moments of two keys may differ.
+    /// Returns one page of a listing of a bucket's versions and delete markers. The page shows each
+    /// key's versions as of one moment, even while other threads change the key; two keys may have
+    /// different moments.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide versions.
@@ -144,14 +144,14 @@ impl Store {
     }
 }
 
-/// Returns one page of a listing like [`Store::list_versions`].
+/// Returns one page of a version listing, see [`Store::list_versions`].
 pub(crate) fn version_page(
     inner: &Inner,
     bucket: &str,
     request: &ListVersionsRequest<'_>,
 ) -> Result<VersionListPage> {
     let index = inner.keyspace.index.read();
-    if let Some(error) = index.doubt_all() {
+    if let Some(error) = index.any_possible_corruption() {
         return Err(error);
     }
     index.check_bucket(bucket)?;
@@ -162,7 +162,7 @@ pub(crate) fn version_page(
     page.map_err(|error| inner.note_index_damage(error))
 }
 
-/// Returns a version's name in the internal bucket, where the version may not exist.
+/// Returns a version's name in the internal bucket, even if the version does not exist there.
 pub(super) fn version_name(
     inner: &Inner,
     bucket: &str,

@@ -12,12 +12,13 @@ use crate::needles::apply::{AppendedRecord, Pending};
 use crate::needles::stored::{append_stored, read_stored};
 use crate::object::Versioning;
 
-/// The bytes that are read ahead from a run for one key's versions.
+/// The bytes that are read ahead in a run for one key's versions.
 const READAHEAD_BYTES: usize = 16 << 10;
 
 /// Retains a key's current object before it is replaced or deleted, unless the new version has the
-/// same ID `null`. The caller has locked the key, and has `reserved` what its change adds. Returns
-/// the tombstones for versions that the new one replaces, which must be appended in its record.
+/// same ID `null`. The caller has locked the key; `reserved` is its reservation. Returns the
+/// tombstones for versions that the new version replaces; the caller appends them in the new
+/// version's record.
 ///
 /// # Errors
 /// [`Error::Damaged`] if the current object cannot be read, or while damage may hide a newer state
@@ -63,14 +64,14 @@ pub(crate) fn append_copy(
     if versioning == Versioning::Enabled {
         return Ok(Vec::new());
     }
-    let mut ends = Vec::new();
+    let mut tombstones = Vec::new();
     scan_versions_of(inner, bucket, key, |row| {
         if row.name.is_null {
-            ends.push(version_tombstone(inner, bucket, key, row));
+            tombstones.push(version_tombstone(inner, bucket, key, row));
         }
         true
     })?;
-    Ok(ends)
+    Ok(tombstones)
 }
 
 fn retain_version(
@@ -103,7 +104,7 @@ pub(crate) fn scan_versions_of(
     take: impl FnMut(VersionRow) -> bool,
 ) -> Result<()> {
     let index = inner.keyspace.index.read();
-    if let Some(error) = index.doubt_all() {
+    if let Some(error) = index.any_possible_corruption() {
         return Err(error);
     }
     let keys = index.keys.snapshot();
@@ -112,9 +113,9 @@ pub(crate) fn scan_versions_of(
     scanned.map_err(|error: Error| inner.note_index_damage(error))
 }
 
-/// Returns the version of a new object or delete marker of a locked key, whose present object is
-/// `current`: greater than those of all others of the key. A read is needed only if the clock was
-/// ahead once ([`crate::clock::Clock::next_of_key`]) and the key has no current object.
+/// Returns the version for a new object or delete marker of a locked key, whose present object is
+/// `current`: greater than all other versions of the key. A read is needed only if versions lie in
+/// the future ([`crate::clock::Clock::next_for_key`]) and the key has no current object.
 ///
 /// # Errors
 /// Fails like [`scan_versions_of`].
@@ -128,16 +129,16 @@ pub(crate) fn next_version(
     let clock = &inner.keyspace.clock;
     if versioning == Versioning::Off {
         // Nothing orders the successive objects of a key by their versions.
-        return Ok(clock.next_of_key(None));
+        return Ok(clock.next_for_key(None));
     }
     let mut newest = current.map(|entry| entry.version);
-    if newest.is_none() && clock.was_ahead() {
+    if newest.is_none() && clock.has_future_versions() {
         scan_versions_of(inner, bucket, key, |row| {
             newest = Some(row.name.version);
             false
         })?;
     }
-    Ok(clock.next_of_key(newest))
+    Ok(clock.next_for_key(newest))
 }
 
 /// Returns a tombstone for a version in the internal bucket.

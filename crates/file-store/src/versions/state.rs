@@ -1,8 +1,8 @@
-//! A bucket's versioning state: which of its internal buckets exist.
+//! A bucket's versioning state, represented by internal buckets.
 
 use std::sync::atomic::Ordering;
 
-use haul_append_log::Room;
+use haul_append_log::SpacePriority;
 
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
@@ -45,14 +45,14 @@ impl Store {
 
 /// Sets a bucket's versioning state.
 ///
-/// 1. Locks out writers, and compaction of needles in the internal buckets.
+/// 1. Keeps out writers, and compaction of needles in the internal buckets.
 /// 2. Appends the internal buckets' needles as one record, and applies them once they are durable.
 fn try_set_versioning(inner: &Inner, bucket: &str, versioning: Versioning) -> Result<()> {
     inner.check_writable()?;
     let _exclusive = inner.keyspace.gate.write();
     let _locked = inner.keyspace.keys.lock(bucket, "");
     inner.keyspace.index.read().check_bucket(bucket)?;
-    if let Some(error) = inner.keyspace.index.read().doubt_bucket(bucket) {
+    if let Some(error) = inner.keyspace.index.read().possible_bucket_corruption(bucket) {
         return Err(error);
     }
     let before = inner.keyspace.versioning(bucket)?;
@@ -81,5 +81,5 @@ fn try_set_versioning(inner: &Inner, bucket: &str, versioning: Versioning) -> Re
         Versioning::Enabled | Versioning::Off => {}
     }
     let _writer = inner.keyspace.writers.enter();
-    inner.commit_heads(changes, Room::Ordinary)
+    inner.commit_heads(changes, SpacePriority::Ordinary)
 }

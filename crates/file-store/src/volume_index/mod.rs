@@ -1,7 +1,7 @@
 //! Volume indexes: the heads of all needles, in separate files.
 //!
-//! They make opening a store fast, and they record the content of damaged places: a request for a
-//! key whose newest needle is there fails with an error that names the place, and a deletion stays
+//! They make opening a store fast, and they record the content of damaged ranges: a request for a
+//! key whose newest needle is in one fails with an error that names the range, and a deletion stays
 //! known.
 
 pub(crate) mod format;

@@ -43,7 +43,7 @@ impl Record {
         let mut entries = Vec::with_capacity(128 * needles.len());
         needles.for_each(|(head, predecessor)| push_entry(&mut entries, at, head, &predecessor));
         let (offset, needles) = (at.lsn.offset(), count);
-        Self { offset, end: offset + haul_append_log::footprint(at), needles, entries }
+        Self { offset, end: offset + haul_append_log::stored_bytes(at), needles, entries }
     }
 }
 
@@ -63,10 +63,10 @@ impl Run {
 /// contains all heads of its range, so a record waits until all earlier ones have arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// Complete runs from before the store was opened.
+    /// Complete runs of records that existed before the store was opened.
     earlier: Vec<Run>,
     run: Run,
-    /// Records after one that has not arrived yet.
+    /// Records that wait for an earlier record.
     ahead: BTreeMap<u32, Record>,
     /// The number of needles in all blocks, including written ones.
     pub(crate) counted: u32,
@@ -138,7 +138,7 @@ impl Pending {
         }
     }
 
-    /// Returns how many bytes of entries can be written now.
+    /// Returns the number of bytes of entries that can be written now.
     pub(crate) fn bytes(&self) -> usize {
         self.run.entries.len()
     }

@@ -22,7 +22,7 @@ use crate::volume_index::pending::{Pending, Record, Run};
 /// The index thread is woken at once when this many bytes of heads are pending.
 const WAKE_BYTES: usize = 64 << 10;
 
-/// The heads that are to be written, and their files.
+/// The heads to be written, and their files.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     volumes: Arc<dyn Disk>,
@@ -35,7 +35,7 @@ pub(crate) struct IndexWriter {
 #[derive(Debug, Default)]
 struct State {
     pending: BTreeMap<u32, Pending>,
-    /// The reasons for which the thread was woken since it last checked.
+    /// Events since the thread last checked.
     has_new_volume: bool,
     has_heads: bool,
     is_woken: bool,
@@ -132,8 +132,8 @@ impl IndexWriter {
     }
 
     /// Waits until there is a new volume or enough to write, until the store is closed, or until
-    /// heads have been pending for `at_most`. With `must_return`, waits at most that long in any
-    /// case.
+    /// heads have been pending for `at_most`. With `must_return`, waits at most for `at_most` in
+    /// any case.
     pub(crate) fn wait(&self, at_most: Duration, must_return: bool) -> WakeReason {
         let mut deadline = must_return.then(|| now() + at_most);
         let mut state = self.state.lock();
@@ -289,7 +289,7 @@ impl IndexWriter {
     ///
     /// # Errors
     /// A failed system call. Opening the store then reads the volume.
-    pub(crate) fn close(&self, volume: VolumeId, end: u32) -> Result<()> {
+    pub(crate) fn mark_closed(&self, volume: VolumeId, end: u32) -> Result<()> {
         let mut files = self.files.lock();
         self.write_volume(&mut files, volume)?;
         let state = self.state.lock();

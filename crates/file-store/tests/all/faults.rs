@@ -2,7 +2,7 @@
 
 use haul_disk::{Disk, Op};
 use haul_disk_sim::MemoryDisk;
-use haul_file_store::{Attributes, Error, Precondition, VersionId, Versioning, Work};
+use haul_file_store::{Attributes, Error, Precondition, VersionId, Versioning, WorkKind};
 use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 use rustix::io::Errno;
 
@@ -119,16 +119,18 @@ fn refused_files_of_big_objects_are_a_trouble_of_their_own() {
         let refused = try_put(&store, "big", &big);
         assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
         let reason = std::io::Error::from(errno).to_string();
-        let troubles = store.troubles();
+        let failures = store.ongoing_failures();
         assert!(
-            troubles.iter().any(|it| it.work == Work::BigObjects && it.reason == reason),
-            "{troubles:?}"
+            failures.iter().any(|it| it.work == WorkKind::BigObjects && it.reason == reason),
+            "{failures:?}"
         );
-        assert!(troubles.iter().all(|it| it.work != Work::Changes), "{troubles:?}");
+        assert!(failures.iter().all(|it| it.work != WorkKind::Changes), "{failures:?}");
         put(&store, "small", b"small");
         disk.heal();
         put(&store, "big", &big);
-        assert!(store.troubles().iter().all(|trouble| trouble.work != Work::BigObjects));
+        assert!(
+            store.ongoing_failures().iter().all(|failure| failure.work != WorkKind::BigObjects)
+        );
     }
     assert!(!store.stats().latched);
     store.close().unwrap();
@@ -164,8 +166,8 @@ fn compaction_succeeds_after_a_failed_sync_or_the_store_is_latched() {
     }
 }
 
-/// After a failed sync, the log may have what memory does not know: a key whose put failed may exist
-/// when the store is opened again, so that its deletion must not be acknowledged.
+/// After a failed sync, the log may have what memory does not know: a key whose put failed may
+/// exist when the store is opened again, so that its deletion must not be acknowledged.
 #[test]
 fn nothing_is_acknowledged_after_a_failed_sync() {
     let disk = MemoryDisk::default();
@@ -229,14 +231,14 @@ fn refused_files_are_a_trouble_until_they_are_accepted() {
     let in_time = store.put(BUCKET, "key", &random_bytes(1, BIG / 2), &none, &Precondition::None);
     assert!(in_time.is_err(), "{in_time:?}");
     drop(started);
-    let troubles = store.troubles();
-    let changes = troubles.iter().find(|trouble| trouble.work == Work::Changes).unwrap();
+    let failures = store.ongoing_failures();
+    let changes = failures.iter().find(|failure| failure.work == WorkKind::Changes).unwrap();
     assert_eq!(changes.reason, "Operation not permitted (os error 1)");
     assert!(!store.stats().latched);
     disk.heal();
     std::thread::sleep(std::time::Duration::from_secs(1));
     put(&store, "accepted", &random_bytes(2, BIG / 2));
-    assert!(store.troubles().iter().all(|trouble| trouble.work != Work::Changes));
+    assert!(store.ongoing_failures().iter().all(|failure| failure.work != WorkKind::Changes));
     store.close().unwrap();
 }
 

@@ -59,7 +59,7 @@ fn list_all(store: &Store) -> Result<usize> {
 #[test]
 fn key_in_doubt_is_an_error_and_newer_key_is_not() {
     let (_disk, store, recovered) = opened();
-    assert_eq!((recovered.hidden.len(), store.stats().hidden_places), (1, 1));
+    assert_eq!((recovered.hidden.len(), store.stats().hidden_ranges), (1, 1));
     assert!(is_damaged(try_get(&store, "key")) && is_damaged(try_get(&store, "absent")));
     assert!(is_damaged(store.stat(BUCKET, "key")) && is_damaged(store.head(BUCKET, "key")));
     assert!(is_damaged(list_all(&store)) && is_damaged(store.buckets()));
@@ -117,7 +117,7 @@ fn accepted_damage_hides_nothing_and_is_still_reported() {
         assert_eq!(try_get(&store, "key").unwrap(), b"old");
         assert!(matches!(try_get(&store, "absent"), Err(Error::NoSuchKey { .. })));
         assert_eq!(list_all(&store).unwrap(), 2);
-        assert_eq!(store.stats().hidden_places, 0);
+        assert_eq!(store.stats().hidden_ranges, 0);
         let damage = store.verify(&mut |_, _| {}).unwrap().damage;
         assert!(damage.iter().any(|damage| damage.what.contains("accepted")), "{damage:?}");
         store.close().unwrap();

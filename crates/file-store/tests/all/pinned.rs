@@ -145,7 +145,7 @@ fn damaged_object_is_not_pinned() {
     let Error::Damaged { offset, .. } = damaged else { panic!("{damaged}") };
     assert_eq!(offset, 1_234_567 / 131_072 * 131_072);
     assert!(object.pinned(0).is_none() && store.stats().pinned_bytes == 0);
-    assert_eq!(store.stats().damaged_places, 1);
+    assert_eq!(store.stats().damaged_locations, 1);
 }
 
 #[test]

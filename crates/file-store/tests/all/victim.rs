@@ -129,13 +129,13 @@ impl Victim {
         if let Err(Error::Damaged { file, .. }) = store.list(BUCKET, &whole())
             && file.starts_with("memory/index")
         {
-            assert!(store.stats().damaged_places > 0, "{what}: the damage is not reported");
+            assert!(store.stats().damaged_locations > 0, "{what}: the damage is not reported");
             store.close().unwrap();
             (store, recovered) = Store::open_on(disk, self.options.clone()).unwrap();
         }
         let errors = self.expected.check(&store, &recovered, what);
         if errors > 0 {
-            assert!(store.stats().damaged_places > 0, "{what}: the damage is not reported");
+            assert!(store.stats().damaged_locations > 0, "{what}: the damage is not reported");
         }
         errors
     }

@@ -1,7 +1,7 @@
 //! The big-object files in the directory that follows the copy.
 //!
-//! They are fetched early, so that a takeover is quick. The index decides which ones are needed;
-//! the remote store's list is only a hint.
+//! They are fetched early, so that a takeover is quick. The index determines which files are
+//! needed; the remote store's list is only a hint.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const LIST_EVERY: Duration = Duration::from_secs(600);
 /// The big-object files that a standby fetches early.
 #[derive(Debug, Default)]
 pub(super) struct BigFiles {
-    /// The files that records refer to and that are not fetched yet.
+    /// Referenced files that are not fetched yet.
     wanted: BTreeSet<String>,
     listed: Option<Instant>,
 }
@@ -53,7 +53,8 @@ impl BigFiles {
         Ok(fetched)
     }
 
-    /// Wants exactly the files that the remote store lists, and removes others.
+    /// Adds to the wanted files the files in the remote store's list that the directory lacks, and
+    /// removes all files that are not in the list.
     fn compare(&mut self, remote: &Remote, disk: &dyn Disk) -> Result<()> {
         let objects = remote.list(names::FILES)?.into_iter().filter(|name| names::is_file(name));
         let prefix = |name: String| name.strip_prefix(names::FILES).map(str::to_owned);

@@ -74,7 +74,7 @@ impl LocalSegment {
             append(&file, (remote, copy), from, tail, each)?;
             self.end = end;
         }
-        if !self.is_verified && is_existing && !copy.is_complete && !file.ends_at(end)? {
+        if !self.is_verified && is_existing && !copy.is_complete && !file.is_zero_from(end)? {
             let what = format!(
                 "segment {} of this directory has records after {end}, where the copy ends",
                 copy.number
@@ -111,7 +111,7 @@ fn append(
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut passed = Ok(());
-    let verified = file.records(from, bytes, &mut |payload| {
+    let verified = file.verify_records(from, bytes, &mut |payload| {
         if passed.is_ok() {
             passed = each(payload);
         }

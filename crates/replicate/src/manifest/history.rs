@@ -5,7 +5,7 @@ use super::Manifest;
 /// A manifest that is kept under another name after it was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HistoryEntry {
-    /// When it was written, in milliseconds since 1970, by its writer's clock.
+    /// The time at which it was written, in milliseconds since 1970, by its writer's clock.
     pub(crate) written_ms: u64,
     pub(crate) generation: u64,
     /// Its writer's epoch.
@@ -31,8 +31,8 @@ impl Manifest {
         self.history.iter().rev().find(|entry| entry.written_ms <= at_ms).copied()
     }
 
-    /// Removes the kept states that are not needed to restore any time from `oldest_ms` on, and
-    /// returns them. The last one before this time is needed.
+    /// Removes and returns the kept states that are not needed to restore the copy as of
+    /// `oldest_ms` or a later time. The last state before this time is still needed.
     pub(crate) fn remove_history_before(&mut self, oldest_ms: u64) -> Vec<HistoryEntry> {
         let needed = self.history.iter().rposition(|entry| entry.written_ms <= oldest_ms);
         self.history.drain(..needed.unwrap_or(0)).collect()

@@ -31,13 +31,14 @@ pub(crate) const STORE: &str = "file store";
 /// A copy's state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Manifest {
-    /// How many times the manifest was replaced.
+    /// The number of times that the manifest was replaced.
     pub(crate) generation: u64,
-    /// How many times a process took over the copy.
+    /// The number of times that a process took over the copy.
     pub(crate) epoch: u64,
     /// A random number that identifies the process that owns the copy.
     pub(crate) session: u128,
-    /// When this manifest was written, in milliseconds since 1970, by its writer's clock.
+    /// The time at which this manifest was written, in milliseconds since 1970, by its writer's
+    /// clock.
     pub(crate) written_ms: u64,
     /// The log's kind: "log" or "file store".
     pub(crate) kind: String,
@@ -49,7 +50,7 @@ pub(crate) struct Manifest {
     pub(crate) tail: Vec<u8>,
     /// Small files beside the log: name and content.
     pub(crate) small_files: Vec<(String, Vec<u8>)>,
-    /// The checkpoint that `index` holds, as its place in the log; 0 if there is none.
+    /// The log position of the checkpoint in `index`; 0 if there is none.
     pub(crate) checkpoint: Lsn,
     /// The checkpoint's files.
     pub(crate) index: Vec<IndexFile>,

@@ -19,7 +19,7 @@ pub(crate) struct ManifestObject {
     version: Option<UpdateVersion>,
     /// This process's lease, which each replacement renews.
     lease: Option<Arc<Lease>>,
-    /// The time before the first request since the last answered one.
+    /// The time before the first request that was made after the last response.
     unanswered_since: Option<Duration>,
 }
 
@@ -74,22 +74,22 @@ impl ManifestObject {
     ///
     /// 1. Stores `next` on the condition that the object has the known version.
     /// 2. After a conflict, loads the object. If it has the session of `next`, an earlier call
-    ///    whose answer was lost stored it: it becomes the current manifest, and step 1 is repeated.
-    ///    If it has the current manifest's session and generation, it is unchanged, and step 1 is
-    ///    repeated. Otherwise another process took over.
+    ///    whose response was lost stored it: it becomes the current manifest, and step 1 is
+    ///    repeated. If it has the current manifest's session and generation, it is unchanged, and
+    ///    step 1 is repeated. Otherwise another process took over.
     ///
     /// The lease is renewed from the time before the request that stored the manifest. If it is
     /// unknown which request stored it, the first unanswered one counts.
     ///
     /// # Errors
     /// [`Error::Fenced`] if another process took over; [`Error::Remote`] if it is unknown whether
-    /// the manifest was replaced: a later call finds out.
+    /// the manifest was replaced: a later call determines this.
     pub(crate) fn replace(&mut self, next: Manifest) -> Result<()> {
         self.replace_unless(next, |found, next| found == next)
     }
 
-    /// Replaces the manifest like [`Self::replace`], unless an earlier call stored one that
-    /// suffices in its place.
+    /// Replaces the manifest like [`Self::replace`], unless an earlier call stored one that already
+    /// suffices.
     fn replace_unless(
         &mut self,
         mut next: Manifest,
@@ -131,7 +131,7 @@ impl ManifestObject {
     }
 
     /// Replaces the manifest by a copy with the same content, which renews the lease. An earlier
-    /// replacement whose answer was lost renews it, too, and is not undone.
+    /// replacement whose response was lost renews it, too, and is not undone.
     ///
     /// # Errors
     /// Like [`Self::replace`].

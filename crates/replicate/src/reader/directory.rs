@@ -1,4 +1,4 @@
-//! A reader's directory, and the directories in it.
+//! A reader's directory and its subdirectories.
 
 use haul_disk::{Disk, LOCK_NAME, Lock, Locked, this_process};
 

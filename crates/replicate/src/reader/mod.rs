@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! LOCK
-//! followed/       what all states share: recent volumes, stubs of the others, the index
+//! followed/       shared by all states: recent volumes, stubs of the others, the index
 //! state-1/        a store in the newest state
 //! state-0/        a store in an earlier state, which calls in progress may still read
 //! REMOTE.cache    the blocks of volumes and big objects that were read

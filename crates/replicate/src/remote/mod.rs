@@ -62,9 +62,9 @@ pub(crate) enum Replaced {
 impl Remote {
     /// Opens the remote store at a URL such as `s3://bucket/prefix`, `gs://bucket/prefix` or
     /// `az://container/prefix`. The options have the names that the crate `object_store` uses, for
-    /// example `aws_endpoint` and `aws_access_key_id`, in any case. `environment` may have other
-    /// names, too, which are ignored, as environment variables have; `options` override it. Makes
-    /// no request.
+    /// example `aws_endpoint` and `aws_access_key_id`, in any case. `options` override
+    /// `environment`, which may contain unknown names, such as other environment variables; they
+    /// are ignored. Makes no request.
     ///
     /// Sets the process's default TLS provider, unless it has one.
     ///
@@ -117,20 +117,20 @@ impl Remote {
         Self { inner: Arc::clone(&self.inner), timeout: Some(timeout) }
     }
 
-    /// Returns how many requests were made so far. A part of an upload and a retry by this crate
-    /// are requests, a retry within the HTTP client is not.
+    /// Returns the number of requests made so far. A part of an upload and a retry by this crate
+    /// are requests; a retry within the HTTP client is not.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.inner.requests.load(Ordering::Relaxed)
     }
 
-    /// Returns how many object bytes were sent so far.
+    /// Returns the number of object bytes sent so far.
     #[must_use]
     pub fn sent_bytes(&self) -> u64 {
         self.inner.sent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns how many object bytes were received so far, without manifests.
+    /// Returns the number of object bytes received so far, without manifests.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
         self.inner.received_bytes.load(Ordering::Relaxed)

@@ -7,7 +7,7 @@ use object_store::{ObjectStoreExt, PutPayload, WriteMultipart};
 use super::Remote;
 use crate::error::{Error, Result};
 
-/// How many requests a call that makes many has in flight.
+/// The number of requests in flight in a call that makes many.
 const CONCURRENT_REQUESTS: usize = 4;
 
 /// The length of each part in a multipart upload, in bytes.

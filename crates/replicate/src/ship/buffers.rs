@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// How many unused buffers the pool keeps at most.
+/// The maximum number of unused buffers in the pool.
 const UNUSED_MAX: usize = 6;
 
 /// The space for the end of the record that makes a chunk complete, in bytes.
@@ -47,7 +47,7 @@ impl Buffers {
         }
     }
 
-    /// Returns a buffer's bytes. The buffer returns to the pool once they are not needed any more.
+    /// Returns a buffer's bytes. The buffer returns to the pool once they are dropped.
     pub(crate) fn freeze(&self, bytes: Vec<u8>) -> Bytes {
         Bytes::from_owner(Pooled { bytes, pool: self.clone() })
     }

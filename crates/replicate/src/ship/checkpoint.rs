@@ -17,8 +17,8 @@ impl<S: Source> Shipper<S> {
     pub(super) fn ship_checkpoint(&mut self, must: bool) -> Result<()> {
         let due = self.options.checkpoint_every;
         let is_due = self.checkpoint_shipped.is_none_or(|shipped| shipped.elapsed() >= due);
-        let place = self.source.checkpoint_place();
-        if !(must || is_due) || place.is_none_or(|place| place <= self.draft.checkpoint) {
+        let lsn = self.source.checkpoint_lsn();
+        if !(must || is_due) || lsn.is_none_or(|lsn| lsn <= self.draft.checkpoint) {
             return Ok(());
         }
         let Some(checkpoint) = self.source.checkpoint()? else { return Ok(()) };
@@ -40,12 +40,12 @@ impl<S: Source> Shipper<S> {
         }
         let old = std::mem::replace(&mut self.draft.index, index);
         self.discard_index(&old);
-        self.draft.checkpoint = checkpoint.place;
+        self.draft.checkpoint = checkpoint.lsn;
         self.checkpoint_shipped = Some(Instant::now());
         Ok(())
     }
 
-    /// Removes the checkpoint from the draft, because it must not be used any more.
+    /// Removes an unusable checkpoint from the draft.
     pub(super) fn drop_checkpoint(&mut self) {
         let old = std::mem::take(&mut self.draft.index);
         self.discard_index(&old);

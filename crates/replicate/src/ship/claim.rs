@@ -38,7 +38,7 @@ impl<S: Source> Shipper<S> {
         options: Options,
         progress: &Arc<Progress>,
     ) -> Result<Self> {
-        let _waiting = progress.refuse_until_dropped();
+        let _waiting = progress.pause_acknowledgements();
         let (shipper, wait) = Self::claim(source, remote, options, progress)?;
         if progress.pause(wait) {
             return Err(Error::Invalid("the claim was stopped".to_owned()));
@@ -47,7 +47,7 @@ impl<S: Source> Shipper<S> {
         Ok(shipper)
     }
 
-    /// Stores that the earlier owner's lease has run out.
+    /// Records in the directory that the earlier owner's lease has run out.
     pub(crate) fn note_waited(&self) -> Result<()> {
         let disk = self.source.disk();
         match Sessions::load(disk)? {
@@ -89,7 +89,7 @@ impl<S: Source> Shipper<S> {
                 verify_owner(object.current(), sessions)?;
                 verify_copy_end(object.current(), sessions)?;
                 if let Err(refused) = verify_log(object.current(), source.log()) {
-                    fix_copy_end(&*source, sessions)?;
+                    pin_copy_end(&*source, sessions)?;
                     return Err(refused);
                 }
                 verify_kind(object.current(), &*source)?;
@@ -115,7 +115,7 @@ impl<S: Source> Shipper<S> {
 }
 
 impl<S: Source> Shipper<S> {
-    /// Continues a copy that this process owns from a log that was rebuilt from it.
+    /// Continues a copy that this process owns, from a log that was rebuilt from the copy.
     pub(crate) fn continue_owned(
         source: Arc<S>,
         remote: &Remote,
@@ -183,7 +183,7 @@ fn verify_copy_end(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()
 
 /// Stores the end of a log that does not continue the copy. The copy never has this end again, so
 /// that the directory is rejected even if its log grows until it is as long as the copy.
-fn fix_copy_end(source: &impl Source, sessions: Option<Sessions>) -> Result<()> {
+fn pin_copy_end(source: &impl Source, sessions: Option<Sessions>) -> Result<()> {
     match sessions.filter(|sessions| sessions.copy_end.is_none()) {
         Some(sessions) => {
             let copy_end = Some(source.log().synced());

@@ -1,4 +1,4 @@
-//! Deletes objects that do not belong to the copy any more.
+//! Deletes objects that no longer belong to the copy.
 //!
 //! Lists of objects are used only here: an object that a list lacks is deleted later, and an object
 //! that the manifest or a local file proves to be in use is never deleted.

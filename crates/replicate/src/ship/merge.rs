@@ -44,7 +44,7 @@ impl<S: Source> Shipper<S> {
         }
     }
 
-    /// Requests to merge a segment for which [`select`] says so.
+    /// Requests the merge of the segment that [`select`] returns.
     pub(super) fn request_merge(&mut self) {
         let (chunk_bytes, is_quiet) = (self.options.chunk_bytes, self.is_quiet);
         if let Some(merger) = &mut self.merger

@@ -24,7 +24,7 @@ pub(crate) struct Merger {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The segments to merge, and what is needed to merge them.
+/// The segments to merge, and the means to merge them.
 #[derive(Debug)]
 pub(crate) struct MergeJobs<S> {
     source: Arc<S>,

@@ -26,24 +26,24 @@ pub(crate) struct Shipper<S> {
     pub(super) remote: Remote,
     pub(super) options: Options,
     pub(crate) object: OwnedManifest,
-    /// The next manifest: what is uploaded, and the tail.
+    /// The next manifest: the objects uploaded so far, and the tail.
     pub(super) draft: Manifest,
     /// The big-object files that are known to be in the remote store.
     pub(super) stored_files: StoredFiles,
-    /// When removed files were last searched for.
+    /// The time of the last search for removed files.
     pub(super) files_searched: Option<Instant>,
-    /// When the checkpoint was last shipped.
+    /// The time at which the checkpoint was last shipped.
     pub(super) checkpoint_shipped: Option<Instant>,
     /// The objects to delete once no manifest refers to them, by name.
     pub(super) garbage: Vec<String>,
     /// Discarded objects that kept states, or readers, may still need.
     pub(super) retained: Vec<Discarded>,
-    /// When a state was last kept.
+    /// The time at which a state was last kept.
     pub(super) history_kept: Option<Instant>,
     pub(super) history_age: HistoryAge,
     pub(super) merger: Option<Merger>,
     pub(super) buffers: Buffers,
-    /// The sum of the lengths that the present tail had in the manifests so far.
+    /// The number of bytes of the present tail that all manifests so far have sent.
     pub(super) tail_sent: usize,
     /// `true` if the current round has uploaded no log bytes except in the manifest.
     pub(super) is_quiet: bool,
@@ -124,7 +124,7 @@ impl<S: Source> Shipper<S> {
         Ok(end)
     }
 
-    /// Waits for the merge in progress, and deletes what is not needed.
+    /// Waits for the merge in progress, and deletes unneeded objects.
     pub(crate) fn finish(&mut self) {
         if let Some(merger) = &mut self.merger {
             merger.finish();

@@ -12,7 +12,7 @@ use crate::ship::merger::upload_whole;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
-/// How many chunks are uploaded together.
+/// The number of chunks that are uploaded together.
 const CHUNKS_TOGETHER: usize = 4;
 
 /// The draft while segments are shipped.
@@ -34,7 +34,7 @@ impl<S: Source> Shipper<S> {
         let next = Manifest { tail, ..self.draft.clone() };
         let mut advance = Advance { shipper: self, next, chunks: Vec::new(), has_missed: false };
         for segment in segments {
-            match advance.segment(*segment) {
+            match advance.ship_segment(*segment) {
                 Err(_) if !advance.exists(*segment) => {
                     advance.has_missed = true;
                     break;
@@ -48,7 +48,7 @@ impl<S: Source> Shipper<S> {
 
 impl<S: Source> Advance<'_, S> {
     /// Ships a segment's durable bytes that are not in `next`.
-    fn segment(&mut self, segment: SegmentInfo) -> Result<()> {
+    fn ship_segment(&mut self, segment: SegmentInfo) -> Result<()> {
         if self.position(segment)? == Some(0) && self.ship_whole(segment)? {
             return Ok(());
         }
@@ -118,8 +118,8 @@ impl<S: Source> Advance<'_, S> {
         Ok(())
     }
 
-    /// Returns the offset from which on a segment's bytes are not in `next`; `None` if it has all
-    /// of them.
+    /// Returns the offset of a segment's first byte that is not in `next`; `None` if `next` has all
+    /// of its bytes.
     fn position(&self, segment: SegmentInfo) -> Result<Option<u32>> {
         let copies = &self.next.segments;
         let found = copies.binary_search_by_key(&segment.number, |copy| copy.number);
@@ -137,7 +137,7 @@ impl<S: Source> Advance<'_, S> {
         Ok((!copy.is_complete).then(|| copy.chunks_end() + tail))
     }
 
-    /// Adds a segment to `next` whose first bytes were appended to the tail, and turns a complete
+    /// Adds a segment, whose first bytes were appended to the tail, to `next`, and turns a complete
     /// tail into a chunk.
     fn appended(&mut self, segment: SegmentInfo, read: SegmentBytes) -> Result<()> {
         if self.next.segments.last().is_none_or(|last| last.number < segment.number) {

@@ -17,8 +17,8 @@ use crate::source::Source;
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 
-/// Claims the copy and starts the thread. If the remote store does not answer, and the log need not
-/// wait for the copy, the thread claims it later.
+/// Claims the copy and starts the thread. If the remote store does not respond, and the log need
+/// not wait for the copy, the thread claims it later.
 pub(super) fn start<S: Source>(
     source: Arc<S>,
     remote: &Remote,
@@ -68,7 +68,7 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// Claims the copy once the remote store answers. Returns `None` if it cannot be claimed, or if
+/// Claims the copy once the remote store responds. Returns `None` if it cannot be claimed, or if
 /// shipping is to stop.
 fn claim_later<S: Source>(
     source: &Arc<S>,

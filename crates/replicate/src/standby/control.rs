@@ -1,4 +1,4 @@
-//! Stops a standby, makes it take over, and has its state.
+//! A handle that stops a standby, makes it take over, and returns its state.
 
 use std::time::{Duration, Instant};
 

@@ -10,16 +10,16 @@ pub(super) const NAME: &str = "STANDBY";
 
 const TEXT: &str = "This directory follows a copy: open it with haul serve --standby.\n";
 
-/// What a directory is used for.
+/// The use of a directory.
 pub(super) enum Directory {
-    /// It is a standby, which this process has locked.
+    /// A standby, which this process has locked.
     Standby(Lock),
-    /// It has a log or store.
+    /// A log or store.
     Complete,
 }
 
 impl Directory {
-    /// Determines what a directory is used for, and makes an empty one a standby.
+    /// Determines the use of a directory, and makes an empty one a standby.
     pub(super) fn of(disk: &dyn Disk) -> Result<Self> {
         let lock = match disk.lock("", &this_process())? {
             Locked::Acquired(lock) => lock,

@@ -108,8 +108,8 @@ impl Standby {
     }
 
     /// Follows the copy until its owner's lease has run out, or a takeover is requested, and takes
-    /// the copy over. Then brings the directory to its state, so that the log or store can be
-    /// opened. Returns `None` if a stop was requested.
+    /// the copy over. Then brings the directory to the copy's state, so that the log or store can
+    /// be opened. Returns `None` if a stop was requested.
     ///
     /// The lease in `options` begins with the takeover. While `progress` waits for a copy, nothing
     /// is acknowledged by another process.
@@ -146,7 +146,7 @@ impl Standby {
         self.watch.until_expiry(self.clock.now())
     }
 
-    /// Loads the manifest, and takes the copy over if that is due. Otherwise fetches what is new.
+    /// Loads the manifest, and takes the copy over if that is due. Otherwise fetches new objects.
     pub(crate) fn step(&mut self, progress: &Arc<Progress>) -> Result<Option<OwnedManifest>> {
         self.poll()?;
         let sessions = Sessions::load(&*self.disk)?;
@@ -183,7 +183,8 @@ impl Standby {
         Ok(())
     }
 
-    /// Fetches what the directory lacks. Polls meanwhile, and stops when the manifest is too old.
+    /// Fetches the objects that the directory lacks. Polls meanwhile, and stops when the manifest
+    /// is too old.
     fn follow(&mut self) -> Result<()> {
         let Some(object) = &self.object else { return Ok(()) };
         let manifest = object.current().clone();

@@ -56,7 +56,7 @@ struct State {
 
 #[derive(Debug, Clone, Copy)]
 enum Block {
-    /// A thread fetches it.
+    /// A thread fetches the block.
     Fetching,
     Stored {
         slot: usize,
@@ -70,7 +70,7 @@ struct Slot {
     key: Option<Key>,
     /// `true` if the block was read since the hand passed it.
     is_recent: bool,
-    /// `true` while a block is written to it.
+    /// `true` while a block is written to the slot.
     is_busy: bool,
 }
 
@@ -214,7 +214,7 @@ impl BlockCache {
 
 impl State {
     /// Evicts a block that was not read recently, and returns its slot, which is busy until a block
-    /// was stored. `None` if all slots are busy.
+    /// is stored in it. `None` if all slots are busy.
     fn take_slot(&mut self) -> Option<usize> {
         for _ in 0..2 * self.slots.len() {
             let number = self.hand;

@@ -30,7 +30,7 @@ impl Catalog {
         &self.remote
     }
 
-    /// Loads the manifest. No manifest is a copy without segments.
+    /// Loads the manifest. A missing manifest is treated as a copy without segments.
     pub(crate) fn refresh(&self) -> Result<()> {
         let object = ManifestObject::load(&self.remote)?;
         self.add(object.iter().flat_map(|object| &object.current().segments));
@@ -45,7 +45,7 @@ impl Catalog {
         self.segments.write().extend(loaded);
     }
 
-    /// Returns a complete segment's copy, as far as it is known.
+    /// Returns a complete segment's copy, if it is known.
     pub(crate) fn segment(&self, number: u32, nonce: u64) -> Option<Arc<SegmentCopy>> {
         let segments = self.segments.read();
         segments.get(&number).filter(|copy| copy.nonce == nonce && copy.is_complete).cloned()

@@ -1,7 +1,7 @@
 //! The disk for a store with parts that are only in the copy.
 //!
-//! A segment that is only in the copy has a *stub* in the place of its file: a sparse file with its
-//! header pages, and with one page more, which says where the bytes in the copy end. The directory
+//! A segment that is only in the copy has a *stub* in place of its file: a sparse file with its
+//! header pages, and one more page, which contains the end of the bytes in the copy. The directory
 //! therefore always shows which segments the log has, and removing a segment needs no other step
 //! than before. A big object that is only in the copy has no file.
 //!
@@ -68,8 +68,8 @@ impl TieredDisk {
         Self { local, catalog, cache }
     }
 
-    /// Removes what an interrupted exchange left: unfinished files, and stubs of segments that are
-    /// on the local disk, too.
+    /// Removes the remains of an interrupted exchange: unfinished files, and stubs of segments that
+    /// are also on the local disk.
     fn clean(&self) -> haul_disk::Result<()> {
         let local = &*self.local;
         // It is created before anything else.

@@ -19,9 +19,9 @@ impl TieredDisk {
     /// Drops a segment's local file if the copy has the same bytes, which are read from there and
     /// compared. Returns `false` if the copy does not have it yet.
     ///
-    /// 1. Creates the marker and the segment's stub. After a crash the segment is still here, and
-    ///    the next opening removes the stub.
-    /// 2. Removes the file. After a crash the segment is here, or it is only in the copy.
+    /// 1. Creates the marker and the segment's stub. After a crash the segment is still on the
+    ///    local disk, and the next opening removes the stub.
+    /// 2. Removes the file. After a crash the segment is on the local disk, or only in the copy.
     pub(super) fn drop_segment(&self, log: &Log, segment: SegmentInfo) -> Result<bool> {
         let Some(copy) = self.catalog.segment(segment.number, segment.nonce) else {
             return Ok(false);
@@ -35,7 +35,7 @@ impl TieredDisk {
         create_marker(&*self.local)?;
         stub::create(&volumes, &name, &copy)?;
         volumes.sync_dir("")?;
-        let exchanged = log.exchange_file(segment.number, &mut || {
+        let exchanged = log.replace_file(segment.number, &mut || {
             volumes.remove(&name)?;
             volumes.sync_dir("")
         });
@@ -65,7 +65,7 @@ impl TieredDisk {
             Ok(Some(()))
         })?;
         let volumes = Subdir::new(Arc::clone(&self.local), VOLUMES);
-        let exchanged = log.exchange_file(segment.number, &mut || {
+        let exchanged = log.replace_file(segment.number, &mut || {
             self.local.rename(&format!("{INCOMPLETE}/{name}"), &format!("{VOLUMES}/{name}"))?;
             volumes.sync_dir("")?;
             volumes.remove(&stub::name(&name))?;
@@ -85,7 +85,7 @@ impl TieredDisk {
     /// not.
     ///
     /// 1. Creates the marker.
-    /// 2. Removes the file. After a crash it is here, or it is only in the copy.
+    /// 2. Removes the file. After a crash it is on the local disk, or only in the copy.
     pub(super) fn drop_object(&self, name: &str) -> Result<bool> {
         let file = self.local.open(name, READ)?;
         let bytes = file.bytes()?;

@@ -74,7 +74,7 @@ impl RemoteFile {
         cache.read(id, self.range.end, buffer, offset, &|range| self.fetch(&range))
     }
 
-    fn refuse<T>(&self, op: Op) -> haul_disk::Result<T> {
+    fn read_only_error<T>(&self, op: Op) -> haul_disk::Result<T> {
         let source = io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "it is only in the copy");
         Err(haul_disk::Error::new(op, &self.path, source))
     }
@@ -104,7 +104,7 @@ impl File for RemoteFile {
     }
 
     fn write_some(&self, _bytes: &[u8], _offset: u64) -> haul_disk::Result<usize> {
-        self.refuse(Op::Write)
+        self.read_only_error(Op::Write)
     }
 
     fn bytes(&self) -> haul_disk::Result<u64> {
@@ -112,11 +112,11 @@ impl File for RemoteFile {
     }
 
     fn resize(&self, _bytes: u64) -> haul_disk::Result<()> {
-        self.refuse(Op::Resize)
+        self.read_only_error(Op::Resize)
     }
 
     fn allocate(&self, _method: Allocation, _offset: u64, _bytes: u64) -> haul_disk::Result<()> {
-        self.refuse(Op::Allocate)
+        self.read_only_error(Op::Allocate)
     }
 
     /// Does nothing: the bytes are durable in the copy.

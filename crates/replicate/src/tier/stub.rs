@@ -1,4 +1,4 @@
-//! A segment's stub: the local file in the place of a segment file that is only in the copy.
+//! A segment's stub: the local file in place of a segment file that is only in the copy.
 
 use haul_append_log::{RebuiltSegment, SegmentInfo};
 use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
@@ -15,7 +15,7 @@ const MAGIC: &[u8; 8] = b"HAUL-STB";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stub {
     pub(super) info: SegmentInfo,
-    /// Where the bytes in the copy end.
+    /// The offset at which the bytes in the copy end.
     pub(super) copied_end: u64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn create(disk: &dyn Disk, segment: &str, copy: &SegmentCopy) -> Resu
     page.extend_from_slice(&copy.chunks_end().to_le_bytes());
     page.extend_from_slice(&haul_crc::crc32c(&page).to_le_bytes());
     page.resize(HEADER_PAGE_BYTES as usize, 0);
-    write_full(&*stub, &page, RebuiltSegment::info_of(&header_page)?.bytes.into())?;
+    write_full(&*stub, &page, RebuiltSegment::parse_info(&header_page)?.bytes.into())?;
     Ok(stub.sync(Durability::Everything)?)
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn create(disk: &dyn Disk, segment: &str, copy: &SegmentCopy) -> Resu
 pub(super) fn read(stub: &dyn File) -> haul_disk::Result<Option<Stub>> {
     let mut page = [0; HEADER_PAGE_BYTES as usize];
     read_full(stub, &mut page, 0)?;
-    let Ok(info) = RebuiltSegment::info_of(&page) else { return Ok(None) };
+    let Ok(info) = RebuiltSegment::parse_info(&page) else { return Ok(None) };
     let mut end = [0; 16];
     read_full(stub, &mut end, info.bytes.into())?;
     let (content, checksum) = end.split_at(12);

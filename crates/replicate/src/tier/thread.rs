@@ -15,8 +15,8 @@ use crate::follow::fetch_file;
 use crate::manifest::names::{BIG_FILES, VOLUMES};
 use crate::tier::disk::{TieredDisk, remove_marker};
 
-/// The time between two looks at the local disk.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// The interval at which the local disk is checked.
+const CHECK_EVERY: Duration = Duration::from_secs(2);
 
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -78,7 +78,7 @@ impl Tier {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Returns the state at the last look.
+    /// Returns the state at the last check.
     #[must_use]
     pub fn status(&self) -> TierStatus {
         self.shared.state.lock().status.clone()
@@ -113,12 +113,12 @@ impl Shared {
 fn run(mover: &Mover, shared: &Shared) {
     let mut pause = Duration::ZERO;
     while shared.pause(pause) {
-        let outcome = mover.look(shared);
+        let outcome = mover.move_parts(shared);
         let error = outcome.as_ref().err().map(|error| haul_disk::error_chain(error).to_string());
         shared.state.lock().status.last_error = error;
         pause = match outcome {
             Ok(true) => return,
-            Ok(false) => LOOK_EVERY,
+            Ok(false) => CHECK_EVERY,
             Err(_) => PAUSE,
         };
     }
@@ -154,8 +154,8 @@ pub(crate) struct Mover {
 }
 
 impl Mover {
-    /// Moves parts while there is something to move. Returns `true` if there never will be.
-    pub(crate) fn look(&self, shared: &Shared) -> Result<bool> {
+    /// Moves parts until none is left to move. Returns `true` if there will never be any again.
+    pub(crate) fn move_parts(&self, shared: &Shared) -> Result<bool> {
         let parts = self.parts()?;
         let mut status = TierStatus {
             local_bytes: parts.local_bytes,

@@ -16,7 +16,7 @@ mod tier;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_append_log::{Log, Options as LogOptions, Position, Room, SyncMethod};
+use haul_append_log::{Log, Options as LogOptions, Position, SpacePriority, SyncMethod};
 use haul_disk::Disk;
 use haul_disk_sim::MemoryDisk;
 use haul_replicate::{Options, PlainLog, Progress, Remote, Replica, restore_log};
@@ -77,7 +77,7 @@ impl TestLog {
 
     /// Appends a record and waits until it is durable.
     fn put(&self, payload: &[u8]) -> Position {
-        self.log.append(&[payload], Room::Ordinary).unwrap().wait().unwrap()
+        self.log.append(&[payload], SpacePriority::Ordinary).unwrap().wait().unwrap()
     }
 
     /// Appends records with the numbers `range`, of about `bytes` bytes each.

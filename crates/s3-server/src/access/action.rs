@@ -2,7 +2,7 @@
 
 use crate::access::rights::Right;
 
-/// The kind of operation about which an authorization decides.
+/// The kind of operation that an authorization decision concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// List the buckets; the response has those to which the caller has any right.
@@ -10,14 +10,14 @@ pub(crate) enum Action {
     CreateBucket,
     /// Learn that a bucket exists, or read a setting that is the same for all buckets.
     UseBucket,
-    /// Use a right to the keys that begin with the given name.
+    /// Use a right to the keys that begin with the request's name.
     Use(Right),
-    /// Change what limits the owners of buckets, whatever the policies of their buckets say.
+    /// Change limits on bucket owners, regardless of their buckets' policies.
     Administer,
 }
 
 impl Action {
-    /// Returns what the action needs, for `AccessDenied` messages.
+    /// Returns the required right, for `AccessDenied` messages.
     pub(crate) fn needs(self) -> &'static str {
         match self {
             Self::ListBuckets => "a key",
@@ -33,7 +33,7 @@ impl Action {
     }
 }
 
-/// The operations on a bucket, and on access lists, that need the right admin.
+/// The operations on a bucket, and on access lists, that require the right admin.
 const SETTINGS: [&str; 32] = [
     "DeleteBucket",
     "GetBucketLifecycleConfiguration",

@@ -1,4 +1,4 @@
-//! The decision whether a client may execute an operation. Pure.
+//! Decides whether a client may execute an operation. Pure.
 
 use std::sync::Arc;
 

@@ -52,7 +52,7 @@ pub(crate) struct Caller {
     pub(crate) principal: Principal,
     /// The request properties that policies compare.
     facts: Option<Arc<RequestFacts>>,
-    /// The reason why the client may execute the operation, once that is decided.
+    /// The reason why the client may execute the operation, once decided.
     basis: Basis,
 }
 
@@ -86,12 +86,12 @@ impl Caller {
         self.basis
     }
 
-    /// Returns the version ID that the client names.
+    /// Returns the version ID in the request.
     pub(crate) fn version(&self) -> Option<&str> {
         self.facts.as_ref()?.version.as_deref()
     }
 
-    /// Returns this client as one that names another version; `None` for the current object.
+    /// Returns this client with another version ID in its request; `None` for the current object.
     pub(crate) fn with_version(&self, version: Option<&str>) -> Self {
         let version = version.filter(|version| !version.is_empty());
         match &self.facts {
@@ -108,7 +108,7 @@ impl Caller {
         self.facts.as_ref().is_some_and(|facts| !facts.request_tags.is_empty())
     }
 
-    /// Returns this client as one that sets these tags on an object.
+    /// Returns this client with these tags in its request.
     pub(crate) fn with_request_tags(&self, request_tags: Vec<(String, String)>) -> Self {
         match &self.facts {
             Some(facts) => {
@@ -118,7 +118,7 @@ impl Caller {
         }
     }
 
-    /// Returns this client as one that sets this lock on an object.
+    /// Returns this client with this lock in its request.
     pub(crate) fn with_requested_lock(&self, lock: RequestedLock) -> Self {
         match &self.facts {
             Some(facts) => {
@@ -178,7 +178,7 @@ impl Caller {
         self.user().map(|user| &**user)
     }
 
-    /// Returns `true` for clients with all rights, whom no policy restricts.
+    /// Returns `true` for clients with all rights, which no policy restricts.
     pub(crate) fn is_administrator(&self) -> bool {
         match &self.principal {
             Principal::Open => true,
@@ -207,7 +207,7 @@ impl Caller {
     }
 
     /// Decides about an operation: by the client's rights, then by the bucket policy, and, unless
-    /// that denies the operation, by the bucket's ACL.
+    /// the policy denies the operation, by the bucket's ACL.
     ///
     /// # Errors
     /// If corruption hides the bucket owner or the policy, and the rights depend on it.
@@ -289,7 +289,7 @@ impl Caller {
     }
 
     /// Fails with `AccessDenied` unless a right of the client or the bucket policy allows
-    /// `operation`, which is one step of the executed operation.
+    /// `operation`, one step of the executed operation.
     pub(crate) fn check_without_lists(
         &self,
         store: &Store,
@@ -316,7 +316,7 @@ impl Caller {
         self.refusal_because(&why, operation, names)
     }
 
-    /// Returns the error for an operation for which the client lacks what it `needs`.
+    /// Returns the error for an operation for which the client lacks the right in `needs`.
     pub(crate) fn refusal(
         &self,
         operation: &str,
@@ -344,7 +344,7 @@ impl Caller {
     }
 
     /// Returns `true` if the client may not learn that this name is missing, because it may not
-    /// list it. Corruption that hides the bucket owner hides the name, too, and is no error.
+    /// list it. If corruption hides the bucket owner, returns `true`, too.
     pub(crate) fn hides_missing(&self, store: &Store, bucket: &str, name: &str) -> bool {
         let list = Action::Use(Right::List);
         let decision = self.listing(name).decide(store, "ListObjects", list, (bucket, name));

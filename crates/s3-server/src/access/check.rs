@@ -21,7 +21,7 @@ use crate::request::name::ObjectName;
 use crate::request::operation::Operation;
 use crate::settings::ACL;
 
-/// The operation that has the tags in its body.
+/// The operation whose body contains tags.
 const TAGGING: &str = "PutObjectTagging";
 
 /// The operations whose bodies policies compare: [`authorize_write`] authorizes them once their
@@ -29,7 +29,7 @@ const TAGGING: &str = "PutObjectTagging";
 const WITH_BODIES: [Operation; 3] =
     [Operation::PutObjectTagging, Operation::PutObjectRetention, Operation::PutObjectLegalHold];
 
-/// What the decision about a request depends on.
+/// The inputs of a decision about a request.
 pub(crate) struct Asked<'a> {
     pub(crate) principal: Principal,
     pub(crate) operation: Operation,
@@ -66,8 +66,8 @@ impl Allowed {
 /// Returns the client that sent a request, if it may execute the operation.
 ///
 /// # Errors
-/// `AccessDenied`; `NoSuchBucket`, which as in S3 every client learns; and an error if corruption
-/// hides what the decision depends on.
+/// `AccessDenied`; `NoSuchBucket`, which every client may learn, as in S3; and an error if
+/// corruption hides an input of the decision.
 pub(crate) async fn authorize(store: &Arc<Store>, asked: Asked<'_>) -> S3Result<Allowed> {
     let (operation, target) = (asked.operation, &asked.head.name);
     let mut caller = caller_of(store, &asked)?;
@@ -83,7 +83,7 @@ pub(crate) async fn authorize(store: &Arc<Store>, asked: Asked<'_>) -> S3Result<
     Ok(Allowed { caller, source })
 }
 
-/// Returns the client that sent a read of an object, if it may read it, and if that is decided
+/// Returns the client that sent a read of an object, if the read is allowed and this can be decided
 /// without I/O.
 pub(crate) fn authorize_read(store: &Store, asked: &Asked<'_>) -> Option<Allowed> {
     let ObjectName { bucket, key } = &asked.head.name;
@@ -122,7 +122,7 @@ fn caller_of(store: &Store, asked: &Asked<'_>) -> S3Result<Caller> {
     Ok(Caller::new(principal.clone()).with_facts(facts))
 }
 
-/// Checks the right to the operation; the returned client has the reason why it is allowed.
+/// Checks the right to the operation. The returned client contains the reason why it is allowed.
 async fn check(
     store: &Arc<Store>,
     caller: Caller,
@@ -171,8 +171,8 @@ async fn check(
     Ok(caller.with_basis(basis))
 }
 
-/// Rejects the use of a bucket's policy by clients that only this policy allows it: as in S3, it is
-/// the owner's, who could otherwise be locked out.
+/// Rejects operations on a bucket's policy that only the policy itself allows: as in S3, they need
+/// the owner's rights, because the owner could otherwise be locked out.
 fn check_owner(operation: Operation, basis: Basis) -> S3Result<()> {
     use Operation::{DeleteBucketPolicy, GetBucketPolicy, PutBucketPolicy};
 
@@ -185,8 +185,8 @@ fn check_owner(operation: Operation, basis: Basis) -> S3Result<()> {
     Err(refuse(S3ErrorCode::MethodNotAllowed, message))
 }
 
-/// Rejects what a client without a signature may not do, whatever a policy or an ACL says: it
-/// changes no settings, owns nothing, and starts no uploads.
+/// Rejects requests that need a signature regardless of policies and ACLs: a client without a
+/// signature changes no settings, owns nothing, and starts no uploads.
 fn check_signed(caller: &Caller, operation: Operation, target: &ObjectName) -> S3Result<()> {
     use Operation as O;
 
@@ -243,7 +243,7 @@ async fn check_source(store: &Arc<Store>, caller: &Caller, head: &Head) -> S3Res
     Ok(caller.with_basis(basis))
 }
 
-/// Fails if the bucket does not exist. As in S3, every client learns that.
+/// Fails if the bucket does not exist. As in S3, every client may learn this.
 fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
     match store.bucket(bucket) {
         Err(error @ Error::NoSuchBucket { .. }) => Err(from_store(error)),

@@ -1,5 +1,5 @@
-//! The encryption that a request chooses for the object that it stores, as policy conditions
-//! compare it.
+//! The encryption that a request selects for the object that it stores, as compared by policy
+//! conditions.
 
 use haul_file_store::Store;
 
@@ -9,7 +9,7 @@ use crate::encryption::request::{ENCRYPTION, KEY_NAME, KMS, Wanted, key_name};
 use crate::policy::condition::EncryptionPart;
 use crate::request::fields::Fields;
 
-/// An encryption with an operator key; without values, there is none.
+/// An encryption with an operator key; no encryption if it has no values.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chosen {
     /// `AES256` or `aws:kms`.

@@ -34,11 +34,11 @@ pub(crate) struct Connection {
 pub(crate) struct RequestFacts {
     pub(crate) connection: Option<Connection>,
     pub(crate) head: Arc<Head>,
-    /// A listing's prefix, in place of the one in the query.
+    /// A listing's prefix, which replaces the prefix in the query.
     pub(crate) prefix: Option<String>,
     /// The user of the key that signed the request.
     pub(crate) user: Option<Arc<str>>,
-    /// The version ID that the client names.
+    /// The version ID in the request.
     pub(crate) version: Option<String>,
     /// The tags that the request sets on an object.
     pub(crate) request_tags: Vec<(String, String)>,

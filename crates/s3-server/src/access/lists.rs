@@ -46,7 +46,7 @@ impl Caller {
     }
 
     /// Returns `true` if the object's ACL gives the client a permission. If the object is missing,
-    /// a client that may list the bucket learns so. May read from the disk.
+    /// fails with this reason for a client that may list the bucket. May read from the disk.
     pub(crate) fn object_list_allows(
         &self,
         store: &Store,
@@ -68,7 +68,7 @@ impl Caller {
     }
 
     /// Decides again about a read of an object, if the decision depended on the object's ACL or
-    /// tags: another client may have replaced the object between the decision and its opening.
+    /// tags: another client may have replaced the object since.
     pub(crate) fn confirm_read(
         &self,
         store: &Store,

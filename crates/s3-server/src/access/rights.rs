@@ -13,13 +13,13 @@ const ALL_BUCKETS: &str = "*";
 pub enum Right {
     /// Read objects and their metadata.
     Read,
-    /// Store and overwrite objects, also in parts.
+    /// Store and overwrite objects, including parts of uploads.
     Write,
     /// List the keys of objects and unfinished uploads.
     List,
     /// Delete objects.
     Delete,
-    /// All other rights, the lifecycle rules, and the creation and deletion of the bucket.
+    /// All other rights, the bucket's lifecycle rules, and the creation and deletion of the bucket.
     Admin,
 }
 
@@ -118,7 +118,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Returns `true` if keys in the bucket can be in the scope.
+    /// Returns `true` if the scope can contain keys in the bucket.
     pub(super) fn is_of(&self, bucket: &str) -> bool {
         self.bucket == ALL_BUCKETS || self.bucket == bucket
     }

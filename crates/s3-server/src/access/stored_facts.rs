@@ -1,4 +1,4 @@
-//! The properties of a request and the encryption of the object that it stores, which may be the
+//! A request's properties, and the encryption of the object that it stores, which may be the
 //! bucket's default.
 
 use std::borrow::Cow;

@@ -2,8 +2,9 @@
 
 use crate::acl::list::{Acl, Grant, Grantee, Permission};
 
-/// Returns the canned ACL with a name; `None` if the name is unknown. Groups come before users, as
-/// clients that number the grants expect, and the owner before other users, as in S3.
+/// Returns the canned ACL with a name; `None` if the name is unknown. Groups come before users,
+/// because clients expect this when they count the grants; the owner comes before other users, as
+/// in S3.
 pub(crate) fn canned(name: &str, owner: &str, bucket_owner: &str) -> Option<Acl> {
     use Grantee::{Everyone, SignedIn};
     use Permission::{FullControl, Read, Write};

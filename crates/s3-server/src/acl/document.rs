@@ -24,10 +24,10 @@ const GRANT_HEADERS: [(Permission, &str); 5] = [
 /// The maximum number of grants in an ACL, as in S3.
 const GRANTS_MAX: usize = 100;
 
-/// Returns `true` if a user exists.
+/// A function that returns `true` if a user exists.
 pub(crate) type IsUser<'a> = &'a dyn Fn(&str) -> bool;
 
-/// How a request names a grantee.
+/// The form in which a request names a grantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GranteeKind {
     User,
@@ -56,7 +56,7 @@ impl GranteeKind {
         }
     }
 
-    /// Returns the element that has the grantee's name.
+    /// Returns the element that contains the grantee's name.
     fn element(self) -> &'static str {
         match self {
             Self::User => "ID",
@@ -116,7 +116,8 @@ impl AccessControlPolicy {
     /// Parses a request body.
     ///
     /// # Errors
-    /// `MalformedXML` if it is not well-formed or another document, otherwise `MalformedACLError`.
+    /// `MalformedXML` if it is not well-formed or has another root element, otherwise
+    /// `MalformedACLError`.
     pub(super) fn parse(document: &[u8]) -> S3Result<Self> {
         let root = Element::document(document, ROOT)?;
         Self::read(&root).map_err(|error| refuse(S3ErrorCode::MalformedACLError, error.message()))
@@ -225,7 +226,7 @@ fn too_many_grants() -> S3Error {
     refuse(S3ErrorCode::MalformedACLError, message)
 }
 
-/// Returns the XML document with the ACL of a bucket or object that `owner` owns.
+/// Returns the XML document for the ACL of a bucket or object that `owner` owns.
 pub(crate) fn text(owner: &str, acl: &Acl) -> String {
     Xml::document(ROOT, |xml| {
         owner_named(Some(owner)).write(xml, "Owner");

@@ -1,6 +1,6 @@
 //! The model of an ACL.
 
-/// The grants for a bucket or an object, beside the owner's rights.
+/// The grants for a bucket or an object, in addition to the owner's rights.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Acl {
     pub(crate) grants: Vec<Grant>,
@@ -22,14 +22,14 @@ impl Grant {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Grantee {
     User(String),
-    /// All clients, also those that do not sign their requests.
+    /// All clients, including clients that do not sign their requests.
     Everyone,
     /// All clients that sign their requests.
     SignedIn,
 }
 
-/// A permission. On a bucket, `Read` is to list objects, `Write` to create, replace and delete
-/// them.
+/// A permission. For a bucket, `Read` means listing objects, and `Write` creating, replacing and
+/// deleting them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permission {
     Read,
@@ -59,7 +59,8 @@ impl Permission {
 }
 
 impl Acl {
-    /// Returns the private ACL, which new objects and buckets have: all permissions for the owner.
+    /// Returns the private ACL, the default for new objects and buckets: all permissions for the
+    /// owner.
     pub(crate) fn private(owner: &str) -> Self {
         let grantee = Grantee::User(owner.to_owned());
         Self { grants: vec![Grant { grantee, permission: Permission::FullControl }] }

@@ -2,7 +2,7 @@
 //! is the stored text, and `document` converts ACLs from and to S3's headers and XML. `requested`
 //! is the ACL in a request, `permission` maps operations to the permissions that they need, and
 //! `rules` applies a bucket's settings to ACLs, and decides. `object_list` has an object's ACL and
-//! owner, and `owner` has what XML documents say about owners.
+//! owner, and `owner` has the owner in XML documents.
 
 pub(crate) mod canned;
 pub(crate) mod document;

@@ -30,7 +30,7 @@ impl ObjectList {
         Self { owner: owner.to_owned(), list }
     }
 
-    /// Stores the ACL in an object's attributes, in place of any other.
+    /// Stores the ACL in an object's attributes, and replaces an existing one.
     pub(crate) fn set(&self, attributes: &mut Attributes, bucket_owner: &str) {
         remove(attributes);
         if self.owner != bucket_owner {

@@ -5,7 +5,7 @@ use haul_file_store::Store;
 use crate::settings::OWNER;
 use crate::xml::writer::Xml;
 
-/// The owner that responses name for buckets without an owner.
+/// The owner that responses name for buckets without an owner: the administrator.
 pub(crate) const ADMINISTRATOR: &str = "haul";
 
 /// Returns the owner of a bucket and its objects, for responses. If corruption hides the owner, the
@@ -19,10 +19,10 @@ pub(crate) fn owner_named(user: Option<&str>) -> Owner {
     Owner { name: user.unwrap_or(ADMINISTRATOR).to_owned() }
 }
 
-/// The owner of a bucket or an object, as XML documents have it.
+/// The owner of a bucket or an object, as in XML documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
-    /// The user name, which is the owner's ID, too.
+    /// The user name, which is also the owner's ID.
     pub(crate) name: String,
 }
 

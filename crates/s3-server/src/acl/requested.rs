@@ -20,7 +20,7 @@ pub(crate) enum RequestedList {
     Canned(String),
     Grants {
         acl: Acl,
-        /// The owner that the document names, who cannot change.
+        /// The owner in the document, which cannot be changed.
         owner: Option<NamedOwner>,
     },
 }
@@ -54,7 +54,7 @@ impl RequestedList {
     /// Returns the ACL in the headers or in the body of a request that replaces an ACL.
     ///
     /// # Errors
-    /// Fails like [`Self::from_fields`], and if the request has no ACL or two.
+    /// Fails like [`Self::from_fields`], and if the request does not have exactly one ACL.
     pub(crate) fn from_request(
         fields: &Fields,
         document: Option<AccessControlPolicy>,
@@ -87,7 +87,7 @@ impl RequestedList {
     /// Returns the ACL for a bucket or object with this owner.
     ///
     /// # Errors
-    /// If there is no canned ACL with this name, or the document names another owner.
+    /// If no canned ACL has this name, or the document names another owner.
     pub(crate) fn resolve(&self, owner: &str, bucket_owner: &str) -> S3Result<Acl> {
         match self {
             Self::Absent => Ok(Acl::private(owner)),

@@ -1,4 +1,4 @@
-//! The bucket settings that apply to ACLs, and the decisions that they make.
+//! The bucket settings that apply to ACLs, and the decisions based on them.
 
 use haul_file_store::{Attributes, Store};
 
@@ -12,7 +12,7 @@ use crate::settings::ownership_controls::OwnershipControls;
 use crate::settings::public_access_block::PublicAccessBlock;
 use crate::settings::{ACL, OWNER, OWNERSHIP, PUBLIC_ACCESS_BLOCK, parse};
 
-/// Who owns an object that a client other than the bucket owner stores.
+/// The owner of an object that a client other than the bucket owner stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ownership {
     /// The client. The mode for buckets without ownership controls.
@@ -43,7 +43,7 @@ pub(crate) fn rules_of(store: &Store, bucket: &str) -> S3Result<ListRules> {
 }
 
 /// Fails if the ownership controls are malformed, or would disable a bucket ACL that gives
-/// permissions to others than the owner.
+/// permissions to other users than the owner.
 pub(crate) fn check_ownership(document: &OwnershipControls, settings: &Attributes) -> S3Result<()> {
     check_bucket_list(Ownership::parse(&document.object_ownership)?, settings.get(ACL).is_none())
 }
@@ -103,7 +103,7 @@ impl ListRules {
         !self.ignores_public && self.list().is_public()
     }
 
-    /// Returns the bucket's ACL, as responses have it.
+    /// Returns the bucket's ACL for responses.
     pub(crate) fn list(&self) -> Acl {
         if self.are_in_effect() { self.list.clone() } else { Acl::private(&self.owner) }
     }
@@ -141,12 +141,12 @@ impl ListRules {
         }
     }
 
-    /// Fails if the bucket takes no ACLs.
+    /// Fails if the bucket accepts no ACLs.
     pub(crate) fn check_in_effect(&self) -> S3Result<()> {
         if self.are_in_effect() { Ok(()) } else { Err(not_supported()) }
     }
 
-    /// Fails if the bucket takes no ACLs, or not this one.
+    /// Fails if the bucket accepts no ACLs, or not this one.
     pub(crate) fn check(&self, list: &Acl) -> S3Result<()> {
         self.check_in_effect()?;
         if self.blocks_public && list.is_public() {
@@ -158,10 +158,10 @@ impl ListRules {
     }
 
     /// Returns ACL and owner for an object that a client stores. `writer` is the client's user if
-    /// that owns the object; without one, the bucket owner owns it.
+    /// this user owns the object; without one, the bucket owner owns it.
     ///
     /// # Errors
-    /// If the bucket does not take the requested ACL.
+    /// If the bucket does not accept the requested ACL.
     pub(crate) fn new_object(
         &self,
         requested: &RequestedList,

@@ -22,7 +22,7 @@ use crate::admin::{Admin, operation};
 /// The maximum length of a login's body, in bytes.
 const BODY_BYTES_MAX: usize = 4 << 10;
 
-/// The rate of logins of each client. It slows down guesses of secret keys that people chose.
+/// The maximum login rate of each client. It slows down guessing of secret keys that people chose.
 const LOGINS_PER_MINUTE: u32 = 30;
 const LOGINS_AT_ONCE: u32 = 10;
 
@@ -73,7 +73,7 @@ impl Admin {
         with_cookie(json_page(&json!({})), &self.sessions.end(request.headers()))
     }
 
-    /// Returns who sends a request. The client may be no one.
+    /// Returns the client that sent a request, which may not have logged in.
     pub(super) fn session_json(&self, headers: &HeaderMap) -> Value {
         let access_key = match self.logins().login(headers, Proof::Page) {
             Ok(Principal::Key(key)) => Some(key.access_key.to_string()),

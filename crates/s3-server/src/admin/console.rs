@@ -1,4 +1,4 @@
-//! The console's files that show a store, and the values that it draws.
+//! The console's static files, and the values for its charts.
 
 use haul_admin_endpoint::Unit::{Bytes, Count};
 use haul_admin_endpoint::{LatencyStats, Overview, Series, console_file, console_page};

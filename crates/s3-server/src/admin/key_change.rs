@@ -46,7 +46,7 @@ impl<'a> Login<'a> {
 }
 
 /// The status and the text for a rejected change.
-pub(super) type Refusal = (StatusCode, String);
+pub(super) type Rejection = (StatusCode, String);
 
 /// A change of one key.
 #[derive(Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl KeyChange {
         list: &mut KeyList,
         login: Login<'_>,
         now: SystemTime,
-    ) -> Result<Option<Key>, Refusal> {
+    ) -> Result<Option<Key>, Rejection> {
         let is_own = |own: &str| self.access_key() == Some(own);
         match login {
             Login::Administrator(own) if is_own(own) => {
@@ -194,7 +194,7 @@ impl KeyChange {
         Ok(new)
     }
 
-    fn change(&self, list: &mut KeyList, now: SystemTime) -> Result<Option<Key>, Refusal> {
+    fn change(&self, list: &mut KeyList, now: SystemTime) -> Result<Option<Key>, Rejection> {
         let invalid = |error: crate::error::Error| (StatusCode::BAD_REQUEST, error.to_string());
         match self {
             Self::Create { user, lifetime, rights } => {
@@ -237,13 +237,13 @@ fn admins(list: &KeyList, now: SystemTime) -> impl Iterator<Item = &Key> {
     list.keys().iter().filter(move |key| !key.is_refused(now) && is_for_all_buckets(&key.grants))
 }
 
-/// Returns when the last of these keys expires, in an order in which `(true, None)`, which stands
-/// for never, is the greatest.
+/// Returns the time at which the last of these keys expires, as a pair whose greatest value is
+/// `(true, None)`, which means never.
 fn last_end(list: &KeyList, now: SystemTime) -> Option<(bool, Option<SystemTime>)> {
     admins(list, now).map(|key| (key.expires.is_none(), key.expires)).max()
 }
 
-fn find<'a>(list: &'a mut KeyList, access_key: &str) -> Result<&'a mut Key, Refusal> {
+fn find<'a>(list: &'a mut KeyList, access_key: &str) -> Result<&'a mut Key, Rejection> {
     let missing = || {
         let text = format!("There is no access key {access_key} in the key file\n");
         (StatusCode::NOT_FOUND, text)

@@ -1,4 +1,4 @@
-//! The server's keys in the console: their list, without secret keys, and their changes.
+//! The server's keys in the console: the key list, without secret keys, and key changes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::access::keys::key_file::KeyFile;
 use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::access::rights::Grant;
 use crate::admin::key_change::{self, KeyChange, Login};
-use crate::admin::page::{Refusal, json_page, plain, respond};
+use crate::admin::page::{Rejection, json_page, plain, respond};
 use crate::audit::{AuditLog, KeyRecord};
 
 /// The maximum length of a change's body, in bytes.
@@ -50,7 +50,7 @@ pub(super) struct KeyPage {
 
 impl KeyPage {
     /// Returns the response with the keys, if the client may change them.
-    pub(super) fn page(&self, principal: &Principal) -> Result<Response<Bytes>, Refusal> {
+    pub(super) fn page(&self, principal: &Principal) -> Result<Response<Bytes>, Rejection> {
         if !key_change::may_change(principal, self.keys.administrator.is_some()) {
             return Err((StatusCode::FORBIDDEN, FORBIDDEN));
         }
@@ -84,7 +84,7 @@ impl KeyPage {
         keys.quotas.iter().map(quota).collect()
     }
 
-    /// Returns why the keys cannot be changed; `None` if they can.
+    /// Returns the reason why the keys cannot be changed; `None` if they can.
     fn read_only_reason(&self) -> Option<String> {
         match &self.file {
             _ if self.keys.is_empty() => Some(
@@ -136,7 +136,7 @@ impl KeyPage {
         &self,
         change: &KeyChange,
         principal: &Principal,
-    ) -> Result<Option<Key>, key_change::Refusal> {
+    ) -> Result<Option<Key>, key_change::Rejection> {
         if !key_change::may_change(principal, self.keys.administrator.is_some()) {
             return Err((StatusCode::FORBIDDEN, FORBIDDEN.to_owned()));
         }
@@ -180,7 +180,7 @@ impl KeyLog {
         spawn_blocking(append).await.ok();
     }
 
-    fn append(&self, change: &KeyChange, outcome: &Result<Option<Key>, key_change::Refusal>) {
+    fn append(&self, change: &KeyChange, outcome: &Result<Option<Key>, key_change::Rejection>) {
         let Some(audit) = &self.audit else { return };
         let new = outcome.as_ref().ok().and_then(Option::as_ref);
         let (status, error) = match outcome {

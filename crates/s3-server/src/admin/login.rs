@@ -11,7 +11,7 @@ use http::header::{AUTHORIZATION, HOST, HeaderMap};
 use crate::access::authorize::Principal;
 use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::admin::console;
-use crate::admin::page::Refusal;
+use crate::admin::page::Rejection;
 use crate::admin::sessions::{Proof, Sessions};
 
 /// The login page, and the path to which key pairs are posted.
@@ -20,12 +20,12 @@ pub(super) const LOGIN: &str = "/login";
 /// The page that a key with the right to metrics may read.
 const METRICS: &str = "/metrics";
 
-const NO_LOGIN: Refusal = (StatusCode::UNAUTHORIZED, "Log in with the keys of the server\n");
-const FOREIGN_HOST: Refusal =
+const NO_LOGIN: Rejection = (StatusCode::UNAUTHORIZED, "Log in with the keys of the server\n");
+const FOREIGN_HOST: Rejection =
     (StatusCode::FORBIDDEN, "Use localhost or an IP address as the host\n");
 
-/// What clients of the admin address log in with: a key by HTTP Basic, or a session that began with
-/// one.
+/// The credentials of the admin address's clients: a key by HTTP Basic, or a session that began
+/// with one.
 #[derive(Clone, Copy)]
 pub(super) struct Logins<'a> {
     pub(super) keys: &'a AllKeys,
@@ -34,13 +34,14 @@ pub(super) struct Logins<'a> {
 
 impl Logins<'_> {
     /// Returns the reason to reject a request for a page; `None` if it is allowed. On a loopback
-    /// address pages need no login, and the host must be a name of this machine, as for S3 requests.
+    /// address, pages need no login, but the host must be a name of this machine, as for S3
+    /// requests.
     pub(super) fn refusal(
         &self,
         is_loopback: bool,
         path: &str,
         headers: &HeaderMap,
-    ) -> Option<Refusal> {
+    ) -> Option<Rejection> {
         if is_loopback {
             return (!has_local_host(headers)).then_some(FOREIGN_HOST);
         }
@@ -60,15 +61,15 @@ impl Logins<'_> {
 
     /// Returns the client that sends a request to the console; on a server without keys, any client
     /// on this machine.
-    pub(super) fn login(&self, headers: &HeaderMap, proof: Proof) -> Result<Principal, Refusal> {
+    pub(super) fn login(&self, headers: &HeaderMap, proof: Proof) -> Result<Principal, Rejection> {
         if self.keys.is_empty() {
             return if has_local_host(headers) { Ok(Principal::Open) } else { Err(FOREIGN_HOST) };
         }
         self.find(headers, proof).map(Principal::Key).ok_or(NO_LOGIN)
     }
 
-    /// Returns the key of a request. A request with HTTP Basic has no session, whatever its cookies
-    /// are: a wrong secret key is never overlooked.
+    /// Returns the key of a request. A request with HTTP Basic has no session, even if it has a
+    /// cookie, so that a wrong secret key is never overlooked.
     fn find(&self, headers: &HeaderMap, proof: Proof) -> Option<Arc<ActiveKey>> {
         match headers.get(AUTHORIZATION) {
             Some(given) => basic(self.keys, given.as_bytes()),
@@ -83,7 +84,7 @@ fn has_local_host(headers: &HeaderMap) -> bool {
     AllowedHosts::local().allows(host)
 }
 
-/// Returns the key that an HTTP Basic `Authorization` names, if the secret key matches.
+/// Returns the key in an HTTP Basic `Authorization` header, if the secret key matches.
 fn basic(keys: &AllKeys, given: &[u8]) -> Option<Arc<ActiveKey>> {
     let pair = BASE64.decode_to_vec(given.strip_prefix(b"Basic ")?).ok()?;
     let colon = pair.iter().position(|byte| *byte == b':')?;
@@ -96,9 +97,9 @@ fn is_for_everyone(path: &str) -> bool {
     matches!(path, LOGIN | "/login.js" | "/console.css")
 }
 
-/// Returns `true` for the console's own files, which hold no data from the server, for presigned
-/// links, which have the key's rights, and for the keys and the recent requests, which have a rule
-/// of their own.
+/// Returns `true` for the console's own files, which contain no server data; for presigned links,
+/// which have the key's rights; and for the keys and the recent requests, which have their own
+/// rule.
 fn is_for_all_keys(path: &str) -> bool {
     matches!(path, "/" | "/presign" | "/keys.json" | "/requests.json" | "/session.json")
         || console::file(path).is_some()

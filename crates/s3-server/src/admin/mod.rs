@@ -19,7 +19,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use haul_admin_endpoint::{History, Overview, Span};
-use haul_file_store::{Stats, Trouble, Work};
+use haul_file_store::{OngoingFailure, Stats, WorkKind};
 use haul_http_engine::{Connections, PeerRate, RequestBody};
 use haul_reactor::RateLimit;
 use http::header::{ALLOW, HOST, HeaderValue};
@@ -36,7 +36,7 @@ use crate::access::keys::key_ring::AllKeys;
 use crate::admin::keys::{KeyLog, KeyPage};
 use crate::admin::login::{LOGIN, Logins};
 use crate::admin::page::{
-    JSON, Refusal, Sender, json_page, login_page, page, plain, refuse, respond,
+    JSON, Rejection, Sender, error_response, json_page, login_page, page, plain, respond,
 };
 use crate::admin::presign::Link;
 use crate::admin::sessions::{Proof, Sessions};
@@ -77,7 +77,7 @@ pub(crate) struct Admin {
     pub(crate) history: Arc<History>,
 }
 
-/// How a request to the admin address is answered.
+/// The means of responding to a request to the admin address.
 pub(crate) enum Answer {
     Page(Response<Bytes>),
     /// An S3 request and its client, whose response must be [confined](operation::confine).
@@ -113,14 +113,14 @@ impl Admin {
         let path = request.uri().path();
         if path == VOLUMES && request.method() == Method::GET {
             return match self.volumes_refusal(&request) {
-                Some(refused) => Answer::Page(refuse(refused)),
+                Some(refused) => Answer::Page(error_response(refused)),
                 None => Answer::Volumes,
             };
         }
         if path == KEYS && request.method() == Method::POST {
             return match self.caller(&request) {
                 Ok(caller) => Answer::Keys(request, caller),
-                Err(refused) => Answer::Page(refuse(refused)),
+                Err(refused) => Answer::Page(error_response(refused)),
             };
         }
         if path == LOGIN && request.method() == Method::POST {
@@ -137,12 +137,12 @@ impl Admin {
                 Some(request) => Answer::S3(request, caller.principal),
                 None => Answer::Page(plain(StatusCode::BAD_REQUEST, "The path is not valid\n")),
             },
-            Err(refused) => Answer::Page(refuse(refused)),
+            Err(refused) => Answer::Page(error_response(refused)),
         }
     }
 
-    /// Returns the reason to reject a request for the volume map, which reads the disk.
-    fn volumes_refusal(&self, request: &Request<RequestBody>) -> Option<Refusal> {
+    /// Returns the reason to reject a request for the volume map, which costs disk reads.
+    fn volumes_refusal(&self, request: &Request<RequestBody>) -> Option<Rejection> {
         let (path, headers) = (request.uri().path(), request.headers());
         let foreign = operation::foreign(request.method(), headers);
         let foreign = foreign.map(|reason| (StatusCode::FORBIDDEN, reason));
@@ -167,7 +167,7 @@ impl Admin {
         respond(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text)
     }
 
-    /// Returns `true` for an address that only clients of this machine reach.
+    /// Returns `true` for an address that only clients on this machine can reach.
     fn is_loopback(&self) -> bool {
         self.addresses.admin.ip().is_loopback()
     }
@@ -181,7 +181,7 @@ impl Admin {
         KeyPage { keys: self.keys.clone(), file: self.key_file.clone(), used }
     }
 
-    /// Changes the key file as the request demands.
+    /// Changes the key file as requested.
     pub(crate) async fn change_keys(
         &self,
         request: Request<RequestBody>,
@@ -194,7 +194,7 @@ impl Admin {
     }
 
     /// Returns the client that sent a console request, with its user's rights.
-    fn caller(&self, request: &Request<RequestBody>) -> Result<Caller, Refusal> {
+    fn caller(&self, request: &Request<RequestBody>) -> Result<Caller, Rejection> {
         if let Some(reason) = operation::foreign(request.method(), request.headers()) {
             return Err((StatusCode::FORBIDDEN, reason));
         }
@@ -215,21 +215,23 @@ impl Admin {
         if let Some(refused) = refused
             && !is_check
         {
-            return refuse(refused);
+            return error_response(refused);
         }
         match path {
             "/" => page(),
             LOGIN if !self.keys.is_empty() => login_page(),
             "/session.json" => json_page(&self.session_json(request.headers())),
             "/history.json" => self.history(request.uri().query()),
-            "/requests.json" => self.recent_requests(request).unwrap_or_else(refuse),
+            "/requests.json" => self.recent_requests(request).unwrap_or_else(error_response),
             "/stats.json" => json_page(&self.stats_json()),
             "/buckets.json" => self.buckets(),
             "/keys.json" => match self.caller(request) {
-                Ok(caller) => self.key_page().page(&caller.principal).unwrap_or_else(refuse),
-                Err(refused) => refuse(refused),
+                Ok(caller) => {
+                    self.key_page().page(&caller.principal).unwrap_or_else(error_response)
+                }
+                Err(refused) => error_response(refused),
             },
-            "/presign" => self.presign(request).unwrap_or_else(refuse),
+            "/presign" => self.presign(request).unwrap_or_else(error_response),
             "/metrics" => self.metrics_page(),
             "/health" | "/ready" => self.check(path == "/health"),
             _ => match console::file(path) {
@@ -275,18 +277,21 @@ impl Admin {
             let text = "The lease of the copy ran out: writes are refused until it is renewed\n";
             return plain(StatusCode::SERVICE_UNAVAILABLE, text);
         }
-        let troubles = self.store.load().troubles();
+        let failures = self.store.load().ongoing_failures();
         let text = match is_health {
-            true => health(&stats, &troubles, self.key_failure().as_deref()),
+            true => health(&stats, &failures, self.key_failure().as_deref()),
             // A draining server does not listen on this address.
-            false => ready(&troubles),
+            false => ready(&failures),
         };
         respond(StatusCode::OK, TEXT, text)
     }
 
     /// Returns the recent requests, for clients that may change keys: the paths contain object
     /// names.
-    fn recent_requests(&self, request: &Request<RequestBody>) -> Result<Response<Bytes>, Refusal> {
+    fn recent_requests(
+        &self,
+        request: &Request<RequestBody>,
+    ) -> Result<Response<Bytes>, Rejection> {
         let caller = self.caller(request)?;
         if !key_change::may_change(&caller.principal, self.keys.administrator.is_some()) {
             return Err((StatusCode::FORBIDDEN, "Only the administrator may read requests\n"));
@@ -307,7 +312,7 @@ impl Admin {
     }
 
     /// Returns a link to an object, with the rights of the key that logged in.
-    fn presign(&self, request: &Request<RequestBody>) -> Result<Response<Bytes>, Refusal> {
+    fn presign(&self, request: &Request<RequestBody>) -> Result<Response<Bytes>, Rejection> {
         let Some(link) = Link::from_query(request.uri().query()) else {
             let text = "The query has bucket, key, and seconds from 1 to 604800\n";
             return Err((StatusCode::BAD_REQUEST, text));
@@ -341,7 +346,7 @@ impl Admin {
         respond(StatusCode::OK, JSON, text)
     }
 
-    /// Returns why the key file could not be read, if the last attempt failed.
+    /// Returns the reason why the last attempt to read the key file failed; `None` if it succeeded.
     fn key_failure(&self) -> Option<Arc<String>> {
         self.keys.ring.as_ref().and_then(|ring| ring.failure())
     }
@@ -356,7 +361,7 @@ impl Admin {
         Some((status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize))
     }
 
-    /// Returns why replication has stopped, if it has.
+    /// Returns the reason why replication has stopped, if it has.
     fn stopped_copy(&self) -> Option<String> {
         self.store.load().replication_status().and_then(|status| status.stopped)
     }
@@ -387,38 +392,38 @@ impl Admin {
     }
 }
 
-/// Returns the body of `/ready` for a server that accepts requests. The status is 200 although
-/// changes may fail: reads do not, and no other server has the space that this one lacks.
-fn ready(troubles: &[Trouble]) -> String {
-    if troubles.is_empty() {
+/// Returns the body of `/ready` for a server that accepts requests. The status is 200 even if
+/// changes may fail: reads still succeed, and no other server has the space that this one lacks.
+fn ready(failures: &[OngoingFailure]) -> String {
+    if failures.is_empty() {
         return "ok\n".to_owned();
     }
-    let line = |Trouble { work, reason, .. }: &Trouble| {
+    let line = |OngoingFailure { work, reason, .. }: &OngoingFailure| {
         format!("degraded: {} fails: {reason}; it is tried again\n", name(*work))
     };
-    troubles.iter().map(line).collect()
+    failures.iter().map(line).collect()
 }
 
 /// Returns the name for `work` in a sentence.
-fn name(work: Work) -> &'static str {
+fn name(work: WorkKind) -> &'static str {
     match work {
-        Work::Changes => "storing objects",
-        Work::BigObjects => "storing big objects",
+        WorkKind::Changes => "storing objects",
+        WorkKind::BigObjects => "storing big objects",
         _ => work.name(),
     }
 }
 
 /// Returns the body of `/health` for a server that accepts writes. The status is 200 even if data
 /// is corrupt: another server does not have the objects either.
-fn health(stats: &Stats, troubles: &[Trouble], key_failure: Option<&String>) -> String {
+fn health(stats: &Stats, failures: &[OngoingFailure], key_failure: Option<&String>) -> String {
     let mut text = String::new();
     if let Some(why) = key_failure {
         text += &format!("degraded: {why}; the keys of before remain in force\n");
     }
-    if !troubles.is_empty() {
-        text += &ready(troubles);
+    if !failures.is_empty() {
+        text += &ready(failures);
     }
-    match (stats.damaged_places, stats.hidden_places) {
+    match (stats.damaged_locations, stats.hidden_ranges) {
         (0, _) => {}
         (places, 0) => {
             text += &format!(
@@ -445,13 +450,13 @@ mod tests {
 
     #[test]
     fn health_has_a_line_for_each_reason() {
-        let stats = |damaged_places, hidden_places| Stats {
-            damaged_places,
-            hidden_places,
+        let stats = |damaged_locations, hidden_ranges| Stats {
+            damaged_locations,
+            hidden_ranges,
             ..Stats::default()
         };
         let (reason, error) = ("the disk is full".to_owned(), "/d/1: the disk is full".to_owned());
-        let full = Trouble { work: Work::Changes, reason, error, since: Instant::now() };
+        let full = OngoingFailure { work: WorkKind::Changes, reason, error, since: Instant::now() };
         let why = "it is damaged".to_owned();
         assert_eq!(health(&stats(0, 0), &[], None), "ok\n");
         assert_eq!(ready(&[]), "ok\n");

@@ -19,7 +19,7 @@ pub(super) const CONSOLE: HeaderName = HeaderName::from_static("x-haul-console")
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Response headers for content that clients have stored: it must not run as a page in the
-/// console's origin, nor be embedded elsewhere.
+/// console's origin, nor be embedded in other pages.
 const CONFINED: [(HeaderName, &str); 5] = [
     (CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"),
     (CONTENT_DISPOSITION, "attachment"),
@@ -61,7 +61,7 @@ pub(super) fn foreign(method: &Method, headers: &HeaderMap) -> Option<&'static s
     (!is_from_console).then_some("Requests that change something need the header x-haul-console\n")
 }
 
-/// Returns the S3 request in a console request; `None` if its path is no valid S3 path.
+/// Converts a console request to the S3 request in it; `None` if its path is no valid S3 path.
 pub(super) fn to_s3(mut request: Request<RequestBody>) -> Option<Request<RequestBody>> {
     let target = request.uri().path_and_query()?.as_str().strip_prefix(PREFIX)?;
     let target = target.parse::<PathAndQuery>().ok()?;

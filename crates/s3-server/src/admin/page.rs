@@ -12,19 +12,19 @@ use serde_json::Value;
 use crate::admin::console;
 use crate::admin::operation::{CONSOLE, is_operation};
 
-/// What a browser sends a request for; `navigate` if it opens a page.
+/// The header with the purpose of a browser's request: `navigate` if it opens a page.
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 pub(super) const JSON: &str = "application/json";
 
 /// The status and the text for a rejected request.
-pub(super) type Refusal = (StatusCode, &'static str);
+pub(super) type Rejection = (StatusCode, &'static str);
 
 pub(super) fn json_page(value: &Value) -> Response<Bytes> {
     respond(StatusCode::OK, JSON, value.to_string())
 }
 
-pub(super) fn refuse((status, text): Refusal) -> Response<Bytes> {
+pub(super) fn error_response((status, text): Rejection) -> Response<Bytes> {
     let mut response = plain(status, text);
     if status == StatusCode::UNAUTHORIZED {
         let basic = HeaderValue::from_static("Basic realm=\"haul\", charset=\"UTF-8\"");
@@ -33,12 +33,12 @@ pub(super) fn refuse((status, text): Refusal) -> Response<Bytes> {
     response
 }
 
-/// Who sent a request, which decides how a missing login is reported.
+/// The kind of client that sent a request, which determines how a missing login is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sender {
     /// A program, such as curl: it gets the challenge of HTTP Basic.
     Program,
-    /// A script of the console: with a challenge, the browser would open a dialog of its own.
+    /// A script of the console: a challenge would make the browser open its own dialog.
     Script,
     /// A browser that opens a page: it shows the login page.
     Navigation,
@@ -59,7 +59,7 @@ impl Sender {
         if mode.is_some() || headers.contains_key(CONSOLE) { Self::Script } else { Self::Program }
     }
 
-    /// Returns the response to this sender in place of one to any sender.
+    /// Adapts a response to this sender.
     pub(super) fn adapt(self, mut response: Response<Bytes>) -> Response<Bytes> {
         if response.status() != StatusCode::UNAUTHORIZED {
             return response;
@@ -136,7 +136,7 @@ mod tests {
             let request = request.body(()).unwrap();
             assert_eq!(Sender::of(&request), expected, "{method} {path} {fields:?}");
         }
-        let refused = || refuse((StatusCode::UNAUTHORIZED, "Log in\n"));
+        let refused = || error_response((StatusCode::UNAUTHORIZED, "Log in\n"));
         let program = Sender::Program.adapt(refused());
         assert!(program.headers().contains_key(WWW_AUTHENTICATE));
         let script = Sender::Script.adapt(refused());
@@ -145,7 +145,7 @@ mod tests {
         let navigation = Sender::Navigation.adapt(refused());
         assert_eq!(navigation.status(), StatusCode::OK);
         assert!(navigation.headers()[CONTENT_TYPE].to_str().unwrap().starts_with("text/html"));
-        let forbidden = Sender::Navigation.adapt(refuse((StatusCode::FORBIDDEN, "No\n")));
+        let forbidden = Sender::Navigation.adapt(error_response((StatusCode::FORBIDDEN, "No\n")));
         assert_eq!(forbidden.status(), StatusCode::FORBIDDEN);
     }
 }

@@ -11,7 +11,7 @@ use crate::auth::canonical::{push_encoded, push_hex};
 /// The longest time for which a presigned URL is valid, in seconds.
 const SECONDS_MAX: u32 = 7 * 24 * 60 * 60;
 
-/// The object that a link names, and how long the link is valid.
+/// The object that a link names, and the time for which the link is valid.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Link {
     bucket: String,

@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use haul_admin_endpoint::Exposition;
 use haul_admin_endpoint::MetricType::{Counter, Gauge, Histogram};
-use haul_file_store::{LifecycleStats, QuotaState, ReplicationStatus, Stats, Work};
+use haul_file_store::{LifecycleStats, QuotaState, ReplicationStatus, Stats, WorkKind};
 use haul_http_engine::ConnectionStats;
 
 use crate::hot::HotStats;
@@ -54,7 +54,7 @@ pub(super) fn text(
     out.into_text()
 }
 
-/// A gauge of a quota: the end of its name, its help, and its value if there is the limit.
+/// A gauge for a quota: the end of its name, its help, and its value if the quota has this limit.
 type QuotaGauge = (&'static str, &'static str, fn(&QuotaState) -> Option<u64>);
 
 const QUOTA_GAUGES: [QuotaGauge; 4] = [
@@ -68,7 +68,7 @@ const QUOTA_GAUGES: [QuotaGauge; 4] = [
     }),
 ];
 
-/// Returns the metrics of the quotas of buckets, and of those of the users that own them.
+/// Returns the metrics of the quotas of buckets and of users.
 pub(super) fn quotas(buckets: &[QuotaState], users: &[QuotaState]) -> String {
     let mut out = Exposition::default();
     for (label, states) in [("bucket", buckets), ("user", users)] {
@@ -91,7 +91,7 @@ pub(super) fn quotas(buckets: &[QuotaState], users: &[QuotaState]) -> String {
 fn failing(out: &mut Exposition, stats: &Stats) {
     let help = "1 while work of the store fails because the disk is full or refuses files.";
     let mut family = out.family("haul_store_failing", Gauge, help);
-    for (work, is_failing) in Work::ALL.into_iter().zip(stats.failing) {
+    for (work, is_failing) in WorkKind::ALL.into_iter().zip(stats.failing) {
         family.sample(&[("work", work.name())], u64::from(is_failing));
     }
 }
@@ -196,11 +196,11 @@ fn store(out: &mut Exposition, stats: &Stats) {
     out.gauge("haul_locked_bytes", help, stats.locked_bytes);
     let latched = u64::from(stats.latched);
     out.gauge("haul_latched", "1 after a failed sync, when writes are refused.", latched);
-    out.gauge("haul_damaged_places", "Known damaged places.", stats.damaged_places);
+    out.gauge("haul_damaged_places", "Known damaged places.", stats.damaged_locations);
     out.gauge(
         "haul_damaged_hidden_places",
         "Damaged places with objects whose keys are unknown and whose loss is not accepted.",
-        stats.hidden_places,
+        stats.hidden_ranges,
     );
     out.counter(
         "haul_scrubbed_bytes_total",
@@ -274,7 +274,8 @@ struct Latency {
 }
 
 impl Latency {
-    /// Converts counts: bucket i counts latencies below 2^i µs, the last one also all longer ones.
+    /// Converts counts: bucket i counts latencies below 2^i µs; the last one also counts all longer
+    /// latencies.
     fn of(counts: &[u64]) -> Self {
         let mut latency = Self { buckets: Vec::new(), estimated_sum_s: 0.0, count: 0 };
         for (index, count) in counts.iter().enumerate() {

@@ -1,6 +1,7 @@
-//! The console's sessions: two random tokens stand for the key that logged in. One is in a cookie. The
-//! other one is in the storage of the page, whose requests have it in a header: browsers send cookies
-//! to all ports of a host, where servers of others may be, but separate the storage by port.
+//! The console's sessions: two random tokens stand for the key that logged in. One is in a cookie.
+//! The other one is in the storage of the page, whose requests have it in a header: browsers send
+//! cookies to all ports of a host, where servers of others may be, but separate the storage by
+//! port.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,16 +18,16 @@ use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::admin::operation::CONSOLE;
 use crate::config::Addresses;
 
-/// The time without requests after which a session ends. An open page sends requests.
+/// The time without requests after which a session ends. Open pages send requests.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// The time after the login at which a session ends.
+/// The time after the login at which a session ends in any case.
 const LIFETIME_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// The maximum number of sessions; a further one ends the least recently used one.
+/// The maximum number of sessions. A new session ends the least recently used one.
 const SESSIONS_MAX: usize = 1024;
 
-/// The maximum number of sessions of a key, so that a key cannot end the sessions of many others.
+/// The maximum number of sessions per key, so that one key cannot end the sessions of many others.
 const KEY_SESSIONS_MAX: usize = 16;
 
 /// The number of random bytes in a token.
@@ -39,7 +40,8 @@ type Hash = [u8; 32];
 pub(crate) struct Sessions {
     cookie: Cookie,
     /// The sessions by the hash of their token. The time of a lookup depends on the hash, which a
-    /// client cannot choose byte by byte, and not on the token. A copy of this memory has no tokens.
+    /// client cannot choose byte by byte, and not on the token. A copy of this memory has no
+    /// tokens.
     by_token: Mutex<HashMap<Hash, Session>>,
 }
 
@@ -49,12 +51,12 @@ struct Cookie {
     is_secure: bool,
 }
 
-/// What a request needs to belong to a session.
+/// The tokens that a request must have to belong to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Proof {
-    /// The cookie, which is all that a link to an object has.
+    /// The cookie, the only token in a link to an object.
     Cookie,
-    /// The cookie, and the header of the console with the token of the page.
+    /// The cookie, and the console's header with the page's token.
     Page,
 }
 
@@ -91,7 +93,7 @@ impl Session {
 }
 
 impl Sessions {
-    /// Creates the sessions of a server at these addresses.
+    /// Creates the sessions of a server with these addresses.
     pub(crate) fn new(addresses: &Addresses) -> Self {
         // Browsers do not separate cookies by port: the name does, for the servers of one machine.
         let name = format!("haul-session-{}", addresses.admin.port());
@@ -99,7 +101,7 @@ impl Sessions {
         Self { cookie, by_token: Mutex::default() }
     }
 
-    /// Begins a session of a key that has logged in. Fails if the kernel has no random bytes.
+    /// Begins a session for a key that has logged in. Fails if the kernel has no random bytes.
     pub(super) fn begin(&self, key: &ActiveKey, now: Instant) -> Option<NewSession> {
         let (token, page_token) = (random_token()?, random_token()?);
         let session = Session {
@@ -145,8 +147,8 @@ impl Sessions {
         }
     }
 
-    /// Ends the session of a request, if it has one. Returns the `Set-Cookie` value that removes the
-    /// cookie.
+    /// Ends the session of a request, if it has one. Returns the `Set-Cookie` value that removes
+    /// the cookie.
     pub(super) fn end(&self, headers: &HeaderMap) -> String {
         if let Some(token) = self.cookie.token(headers) {
             self.by_token.lock().remove(&hash(token.as_bytes()));
@@ -154,8 +156,8 @@ impl Sessions {
         format!("{}; Max-Age=0", self.cookie.set(""))
     }
 
-    /// Ends the sessions of keys that are disabled, revoked or expired, also if they are enabled
-    /// again later.
+    /// Ends the sessions of keys that are disabled, revoked or expired. They do not return if the
+    /// keys are enabled again.
     pub(super) fn end_revoked(&self, keys: &AllKeys) {
         self.by_token.lock().retain(|_, session| session.key(keys).is_some());
     }
@@ -227,12 +229,12 @@ mod tests {
         AllKeys { administrator, ring: None }
     }
 
-    /// Returns the key of the session to which a request belongs.
+    /// Returns the key of a request's session.
     fn find(sessions: &Sessions, keys: &AllKeys, headers: &HeaderMap) -> Option<Arc<ActiveKey>> {
         sessions.find(keys, headers, Proof::Cookie, Instant::now())
     }
 
-    /// Returns the headers of a request after the response with this `Set-Cookie`.
+    /// Returns the headers of a request that follows the response with this `Set-Cookie`.
     fn request(cookie: &str) -> HeaderMap {
         let pair = cookie.split(';').next().unwrap();
         [(COOKIE, format!("other=1; {pair}").parse().unwrap())].into_iter().collect()

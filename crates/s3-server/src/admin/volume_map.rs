@@ -9,8 +9,8 @@ const CELLS: u64 = 64;
 /// The number of steps from a cell without live bytes to a cell with live bytes only.
 const STEPS: u64 = 8;
 
-/// Returns the volumes. A cell is null if nothing was written there, else the live part of its
-/// needles, from 0 to [`STEPS`].
+/// Returns the volumes. A cell is null if nothing was written there, otherwise the live share of
+/// its needles, from 0 to [`STEPS`].
 pub(super) fn json(maps: &[VolumeMap]) -> Value {
     let volume = |map: &VolumeMap| {
         json!({

@@ -26,7 +26,7 @@ pub(crate) enum Content {
     Bytes(Bytes),
     /// A part of an object.
     Object(ObjectBody),
-    /// No content, but the length of what a GET would send.
+    /// No content, but the length of the content in the response to a GET.
     Head(u64),
 }
 
@@ -64,8 +64,8 @@ impl Answer {
         answer.with(CONTENT_TYPE.as_str(), "application/xml")
     }
 
-    /// Returns this response with a header, whose name is in lower case. A value that no header can
-    /// have is left out.
+    /// Returns this response with a header, whose name is in lower case. A value that is invalid in
+    /// a header is omitted.
     pub(crate) fn with(mut self, name: &str, value: impl AsRef<str>) -> Self {
         self.add(name, value);
         self
@@ -79,7 +79,7 @@ impl Answer {
         }
     }
 
-    /// Adds a header, unless no header can have its value.
+    /// Adds a header, unless the value is invalid in a header.
     pub(crate) fn add(&mut self, name: &str, value: impl AsRef<str>) {
         let name = HeaderName::from_bytes(name.as_bytes());
         let value = HeaderValue::from_bytes(value.as_ref().as_bytes());

@@ -1,4 +1,4 @@
-//! The changes that one request makes, as its operation reports them.
+//! The changes made by one request, as reported by its operation.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ struct State {
     changes: Vec<Change>,
 }
 
-/// The names in a POST form, which are not known when the record begins.
+/// The names in a POST form, which are unknown when the record begins.
 #[derive(Debug, Clone)]
 pub(super) struct FormNames {
     pub(super) key: String,

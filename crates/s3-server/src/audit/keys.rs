@@ -13,7 +13,7 @@ pub(crate) struct KeyRecord<'a> {
     pub(crate) operation: &'static str,
     pub(crate) identity: &'a RequestIdentity,
     pub(crate) client: Option<IpAddr>,
-    /// The access key that changed; `None` if none was created.
+    /// The changed access key; `None` if none was created.
     pub(crate) access_key: Option<&'a str>,
     pub(crate) status: u16,
     pub(crate) error: Option<&'a str>,

@@ -27,7 +27,7 @@ const OTHER: &str = "Other";
 
 /// An audit log. Each line is a JSON object with the fields `time`, `request_id`, `client`,
 /// `access_key`, `operation`, `bucket`, `key`, `status`, `error`, `bytes` and `etag`. A field
-/// without a value is `null`. `time` is when the request ended.
+/// without a value is `null`. `time` is the end of the request.
 #[derive(Clone)]
 pub struct AuditLog {
     lines: Arc<dyn Lines>,
@@ -78,7 +78,7 @@ impl AuditLog {
 }
 
 /// A request whose audit lines are not yet written. Dropping the record writes them, so a request
-/// whose client disconnects is recorded as well.
+/// whose client disconnects is recorded, too.
 pub(crate) struct AuditRecord {
     log: AuditLog,
     identity: RequestIdentity,
@@ -97,7 +97,7 @@ impl AuditRecord {
         self.changes.clone()
     }
 
-    /// Sets the request's outcome; the record then writes its lines as it is dropped.
+    /// Sets the request's outcome. The record writes its lines when it is dropped.
     pub(crate) fn end(mut self, status: StatusCode, error: Option<S3ErrorCode>) {
         self.status = status.as_u16();
         self.error = error.filter(|_| !status.is_success());

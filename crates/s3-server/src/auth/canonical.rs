@@ -1,15 +1,16 @@
 //! Encodes the signed parts of a request (AWS Signature Version 4). Pure.
 
-/// The characters that a client treats as blanks.
+/// The blanks that a client collapses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blanks {
-    /// ASCII blanks, as most clients.
+    /// ASCII blanks, as in most clients.
     Ascii,
-    /// Unicode blanks, as clients in Python and JavaScript.
+    /// Unicode blanks, as in clients in Python and JavaScript.
     Unicode,
 }
 
-/// Appends a value, without blanks at its ends, and with one space for each run of blanks inside.
+/// Appends a value without blanks at its ends, and with each run of blanks inside replaced by one
+/// space.
 pub(super) fn push_collapsed(out: &mut String, value: &str, blanks: Blanks) {
     let mut push = |number: usize, word: &str| {
         if number > 0 {
@@ -24,7 +25,7 @@ pub(super) fn push_collapsed(out: &mut String, value: &str, blanks: Blanks) {
     }
 }
 
-/// Appends a path, percent-encoded as signatures need it.
+/// Appends a path, percent-encoded as in signatures.
 pub(crate) fn push_encoded(out: &mut String, path: &str) {
     for byte in path.bytes() {
         match byte {

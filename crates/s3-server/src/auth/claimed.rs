@@ -1,4 +1,4 @@
-//! The access key that a request names, for the logs: its signature may not be valid.
+//! The access key that a request claims, for the logs. The request's signature may be invalid.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::request::head::Head;
 /// The longest access key that is logged, in bytes.
 const ACCESS_KEY_BYTES_MAX: usize = 128;
 
-/// Returns the access key that a request names. A server without keys ignores signatures, so there
-/// is none.
+/// Returns the access key that a request claims; `None` on a server without keys, which ignores
+/// signatures.
 pub(crate) fn claimed_key(keys: &AllKeys, head: &Head) -> Option<Arc<str>> {
     if keys.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Authenticates a request: verifies its signature, once, whatever its kind.
+//! Authenticates a request: verifies its signature of any kind, once.
 //!
 //! `verify` recognizes the kind. `v4` and `v2` verify signatures in headers and URLs, `chunks`
 //! verifies a body's chunk signatures. Signatures are compared in constant time.
@@ -12,5 +12,5 @@ mod v2;
 mod v4;
 pub(crate) mod verify;
 
-/// The region that errors name. Signatures for any other valid region name are accepted, too.
+/// The region in error messages. Signatures for any other valid region name are accepted, too.
 pub(crate) const REGION: &str = "us-east-1";

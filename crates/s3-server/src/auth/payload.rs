@@ -1,11 +1,11 @@
-//! How a body is framed, and what its signature covers.
+//! The framing of a body, and the part that its signature covers.
 
 use crate::auth::canonical::from_hex;
 use crate::auth::chunks::ChunkVerifier;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::request::head::Head;
 
-/// The header with the body's hash, or a word in its place.
+/// The header with the body's hash, or with a keyword instead.
 pub(crate) const CONTENT_SHA256: &str = "x-amz-content-sha256";
 
 /// The SHA-256 of an empty body.
@@ -14,7 +14,7 @@ pub(crate) const EMPTY_SHA256: [u8; 32] = [
     0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
 
-/// How a body is framed, and which of its signatures are verified as it arrives.
+/// The framing of a body, and the signatures that are verified as it arrives.
 #[derive(Debug)]
 pub(crate) enum Payload {
     /// The body's bytes, with their hash if the client sends it.
@@ -30,10 +30,10 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    /// The word for an unsigned body.
+    /// The keyword for an unsigned body.
     pub(crate) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
-    /// Returns the payload that an `x-amz-content-sha256` value means.
+    /// Returns the payload for an `x-amz-content-sha256` value.
     pub(super) fn from_text(text: &str) -> S3Result<Self> {
         Ok(match text {
             Self::UNSIGNED => Self::Plain { sha256: None },

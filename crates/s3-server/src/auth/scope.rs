@@ -13,7 +13,7 @@ pub(crate) struct Credential<'a> {
     pub(crate) scope: &'a str,
 }
 
-/// Where a request has its credential, which determines the error for a malformed one.
+/// The location of a credential in a request, which determines the error for a malformed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Header,

@@ -10,7 +10,7 @@ use crate::auth::v4::time_text;
 use crate::errors::{S3ErrorCode, S3Result, refuse, unknown_key};
 use crate::request::head::Head;
 
-/// The maximum time for which a URL is valid from now on, in seconds: 7 days, as in version 4.
+/// The maximum time for which a URL may still be valid, in seconds: 7 days, as in version 4.
 const EXPIRES_MAX_S: i64 = 7 * 24 * 60 * 60;
 
 /// The query parameters that are signed, in signing order.
@@ -50,8 +50,8 @@ const SIGNED: [&str; 33] = [
     "website",
 ];
 
-/// The query parameters that version 2 does not sign, and that choose no operation other than the
-/// signed one: listing parameters, and the signature's own parameters.
+/// The query parameters that version 2 does not sign, and that select no other operation: listing
+/// parameters, and the signature's own parameters.
 const UNSIGNED: [&str; 18] = [
     "AWSAccessKeyId",
     "Expires",

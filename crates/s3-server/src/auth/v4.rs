@@ -28,7 +28,7 @@ const SIGNED_HEADERS_MAX: usize = 512;
 /// The longest time for which a presigned URL is valid, in seconds: seven days, as in S3.
 const EXPIRES_MAX_S: i64 = 7 * 24 * 60 * 60;
 
-/// The `x-amz-` headers that need no signature, because they change nothing: with a presigned URL,
+/// The `x-amz-` headers that need no signature, because they change nothing. With a presigned URL,
 /// the date is in the query, and the body is not signed.
 const UNSIGNED: [&str; 3] = [CONTENT_SHA256, "x-amz-date", "x-amz-user-agent"];
 
@@ -39,9 +39,9 @@ struct Signature<'a> {
     signed_headers: &'a str,
     /// The signature in hexadecimal digits.
     signature: &'a str,
-    /// When the request was signed, in the format of `x-amz-date`.
+    /// The time at which the request was signed, in the format of `x-amz-date`.
     date: String,
-    /// The body's hash, or the word in its place.
+    /// The body's hash, or the keyword instead.
     body: &'a str,
 }
 
@@ -158,7 +158,7 @@ pub(super) fn verify_query(
     Signature { credential, signed_headers, signature, date, body }.verify(keys, head, payload)
 }
 
-/// Fails unless a presigned URL is valid now.
+/// Fails unless a presigned URL is currently valid.
 fn check_validity(date: &str, expires: &str, now_s: i64) -> S3Result<()> {
     let malformed = |why: &str| Place::Query.malformed(why);
     let signed_s = seconds_of(date).ok_or_else(|| {
@@ -192,7 +192,7 @@ fn check_validity(date: &str, expires: &str, now_s: i64) -> S3Result<()> {
 }
 
 impl Signature<'_> {
-    /// Verifies the signature, and adds to the payload what its chunk signatures need.
+    /// Verifies the signature, and adds to the payload the state for verifying chunk signatures.
     fn verify(
         self,
         keys: &AllKeys,

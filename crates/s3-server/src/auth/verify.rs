@@ -11,7 +11,7 @@ use crate::request::fields::SDK_ALGORITHM;
 use crate::request::head::Head;
 use crate::request::operation::RESPONSE;
 
-/// The query parameters that mark a presigned URL with Signature Version 4.
+/// The query parameters that identify a presigned URL with Signature Version 4.
 const QUERY_V4: [&str; 6] = [
     "x-amz-algorithm",
     "x-amz-credential",
@@ -21,7 +21,7 @@ const QUERY_V4: [&str; 6] = [
     "x-amz-signedheaders",
 ];
 
-/// The query parameters that mark a presigned URL with Signature Version 2.
+/// The query parameters that identify a presigned URL with Signature Version 2.
 const QUERY_V2: [&str; 2] = ["awsaccesskeyid", "signature"];
 
 /// Query parameters that belong to a signature; other `x-amz-` parameters stand for headers.
@@ -44,7 +44,7 @@ const EMPTY_CHECKSUMS: [(&str, &str); 10] = [
     ("x-amz-checksum-xxhash128", "maoG0wFHmNhgAcMkRo1Jfw=="),
 ];
 
-/// A request's client, and the payload as the client signed it.
+/// A request's client, and the payload as signed by the client.
 #[derive(Debug)]
 pub(crate) struct Verified {
     pub(crate) principal: Principal,
@@ -60,10 +60,11 @@ impl Verified {
 }
 
 /// Verifies a request's signature, and returns the client. Query parameters that stand for headers
-/// become header fields of `head`: clients that make URLs move headers there.
+/// become header fields of `head`: clients that presign URLs move headers to the query.
 ///
 /// # Errors
-/// The S3 error for each kind of signature, and `InvalidArgument` for a request with two.
+/// The S3 error for each kind of signature, and `InvalidArgument` for a request with two
+/// signatures.
 pub(crate) fn verify(keys: &AllKeys, head: &mut Head) -> S3Result<Verified> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     verify_at(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), keys, head)
@@ -108,8 +109,8 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
     Ok(Verified { principal: Principal::Key(key), payload })
 }
 
-/// Returns whether a request has a signature in a header, one of version 4 in the query, and one of
-/// version 2 there.
+/// Returns `true` for each of three signatures in a request: in a header, of version 4 in the query,
+/// and of version 2 in the query.
 fn signature_kinds(head: &Head) -> [bool; 3] {
     let has = |names: &[&str]| {
         let mut found = head.query.iter();
@@ -118,7 +119,7 @@ fn signature_kinds(head: &Head) -> [bool; 3] {
     [head.fields.has("authorization"), has(&QUERY_V4), has(&QUERY_V2)]
 }
 
-/// Rejects a form whose head has a signature, beside that of its fields.
+/// Rejects a form whose head has a signature in addition to its fields' signature.
 pub(crate) fn check_form(keys: &AllKeys, head: &Head) -> S3Result<()> {
     match signature_kinds(head) {
         [false, false, false] => Ok(()),
@@ -128,8 +129,8 @@ pub(crate) fn check_form(keys: &AllKeys, head: &Head) -> S3Result<()> {
     }
 }
 
-/// Rejects a request that repeats a header to which S3 gives one meaning: authorization could
-/// depend on one value, and execution on another.
+/// Rejects a request that repeats a header which has a single value in S3: authorization could use
+/// one value, and execution another.
 fn check_repeated(head: &Head) -> S3Result<()> {
     const SINGLE: [&str; 5] =
         ["authorization", "content-disposition", "content-md5", "content-type", "expires"];
@@ -160,8 +161,8 @@ fn check_repeated(head: &Head) -> S3Result<()> {
 
 /// Turns query parameters that stand for headers into header fields of `head`.
 ///
-/// An empty body's checksum is left out: the SDK for JavaScript adds it to each URL that it
-/// presigns for an upload. S3 ignores all checksums there.
+/// An empty body's checksum is omitted: the SDK for JavaScript adds it to each URL that it presigns
+/// for an upload, and S3 ignores all checksums in URLs.
 fn move_to_fields(head: &mut Head) -> S3Result<()> {
     let is_header = |name: &str| {
         let name = name.to_ascii_lowercase();

@@ -25,7 +25,7 @@ const SIGNATURE: &str = "x-amz-trailer-signature";
 /// The length of a signature, in hexadecimal digits.
 const SIGNATURE_BYTES: usize = 64;
 
-/// Which signatures a body has.
+/// The signatures in a body.
 #[derive(Debug)]
 pub(crate) enum Signatures {
     /// No signatures, or signatures that a server without keys ignores.
@@ -34,7 +34,7 @@ pub(crate) enum Signatures {
     Of { verifier: Box<ChunkVerifier>, with_trailer: bool },
 }
 
-/// Where the decoder is in the framing.
+/// The decoder's position in the framing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Size,
@@ -54,7 +54,7 @@ struct Decoder {
     signatures: Signatures,
     /// The signature that the present chunk declares.
     signature: Vec<u8>,
-    /// `true` after a chunk that is too short for another one to follow.
+    /// `true` after a chunk that is too short to be followed by another one.
     is_last: bool,
     trailer: Fields,
     trailer_bytes: usize,

@@ -14,7 +14,7 @@ pub(crate) const TYPE_ATTRIBUTE: &str = "x-amz-checksum-type";
 /// The upload attribute with the checksum algorithm for its parts; also the header name.
 pub(crate) const ALGORITHM_ATTRIBUTE: &str = "x-amz-checksum-algorithm";
 
-/// The header with which a read asks for checksums.
+/// The header with which a read requests checksums.
 const MODE: &str = "x-amz-checksum-mode";
 
 /// The prefix of checksum header names.
@@ -138,7 +138,7 @@ impl Algorithm {
         })
     }
 
-    /// Returns the algorithm whose checksum this header has, ignoring case.
+    /// Returns the algorithm of a checksum header, ignoring case.
     pub(crate) fn from_header(header: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.header().eq_ignore_ascii_case(header))
     }
@@ -276,7 +276,7 @@ impl Checksum {
         Algorithm::ALL.map(Algorithm::element)
     }
 
-    /// Returns the value without the number of parts, with which a composite checksum ends.
+    /// Returns the value without the number of parts at the end of a composite checksum.
     pub(crate) fn bare_value(&self) -> &str {
         self.value.split('-').next().unwrap_or_default()
     }
@@ -292,7 +292,7 @@ impl Checksum {
     }
 }
 
-/// Returns the checksum type in an object's attributes, by default [`FULL_OBJECT`].
+/// Returns the checksum type in an object's attributes. Default: [`FULL_OBJECT`].
 pub(crate) fn kind_of(attributes: &Attributes) -> &str {
     attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT)
 }

@@ -1,4 +1,4 @@
-//! A client's claims about the body that it sends (length aside), and their verification.
+//! A client's claims about the body that it sends, except its length, and their verification.
 
 use base64_simd::forgiving_decode_to_vec;
 use md5::{Digest as _, Md5};
@@ -16,10 +16,10 @@ use crate::service::request::Request;
 /// The header that announces the checksum in the trailer.
 const TRAILER: &str = "x-amz-trailer";
 
-/// The trailer field with the trailer's signature, which was verified before.
+/// The trailer field with the trailer's signature, which is verified elsewhere.
 const TRAILER_SIGNATURE: &str = "x-amz-trailer-signature";
 
-/// The headers that name the checksum algorithm: SDKs send one, forms the other.
+/// The headers that name the checksum algorithm: one is sent by SDKs, the other by forms.
 const ALGORITHMS: [&str; 2] = [SDK_ALGORITHM, ALGORITHM_ATTRIBUTE];
 
 /// A client's claims about a body.
@@ -32,11 +32,11 @@ pub(crate) struct Claims {
     /// checksum, unless a header has it.
     announced: Option<Algorithm>,
     trailer: Option<Trailer>,
-    /// `true` if a CRC64NVME is computed, too.
+    /// `true` if a CRC64NVME is computed in addition.
     with_crc64nvme: bool,
 }
 
-/// A body's checksum: its value, or where its value comes from.
+/// A body's checksum: its value, or the source of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Claim {
     Given(Checksum),
@@ -58,8 +58,8 @@ impl Claim {
 }
 
 impl Claims {
-    /// Reads the claims about the content of an object or part, whose checksum is computed in any
-    /// case.
+    /// Reads the claims about the content of an object or part. Its checksum is computed even
+    /// without claims.
     ///
     /// # Errors
     /// If a claim is malformed, or if there are several checksums or an unknown one.
@@ -102,7 +102,7 @@ impl Claims {
         Self { sha256: request.sha256, ..Self::default() }
     }
 
-    /// Has the checksum with this algorithm computed even if the client claims none.
+    /// Requires the checksum with this algorithm to be computed even if the client claims none.
     ///
     /// # Errors
     /// `InvalidRequest` if the client claims a checksum with another algorithm.
@@ -125,7 +125,8 @@ impl Claims {
         Err(refuse(S3ErrorCode::InvalidRequest, message))
     }
 
-    /// Has a CRC64NVME computed beside the client's checksum, unless that is a CRC64NVME itself.
+    /// Requires a CRC64NVME to be computed in addition to the client's checksum, unless the latter
+    /// is a CRC64NVME itself.
     pub(crate) fn want_crc64nvme(&mut self) {
         let is_claimed = |claim: &Claim| claim.algorithm() == Algorithm::Crc64Nvme;
         self.with_crc64nvme = !self.checksum.as_ref().is_some_and(is_claimed);
@@ -136,8 +137,8 @@ impl Claims {
         !matches!(self.checksum, None | Some(Claim::Default))
     }
 
-    /// Starts the hashes that verify the claims. MD5 only with `with_md5`, because the store may
-    /// compute it already.
+    /// Starts the hashes that verify the claims. Computes the MD5 only with `with_md5`, because the
+    /// store may already compute it.
     pub(crate) fn digests(&self, with_md5: bool) -> Digests {
         let algorithm = self.checksum.as_ref().map(Claim::algorithm);
         Digests {
@@ -149,7 +150,7 @@ impl Claims {
     }
 
     /// Compares the claims with the body, after its last byte, and returns the body's checksum.
-    /// `md5` is the body's MD5 if `digests` does not compute it.
+    /// `md5` is the body's MD5, if `digests` does not compute it.
     ///
     /// # Errors
     /// If a claim does not match, or if the trailer is not the announced one.
@@ -229,7 +230,7 @@ impl Digests {
         }
     }
 
-    /// Returns the CRC64NVME that is computed beside the client's checksum, after the last byte.
+    /// Returns the CRC64NVME computed in addition to the client's checksum, after the last byte.
     pub(crate) fn take_crc64nvme(&mut self) -> Option<Checksum> {
         self.crc64nvme.take().map(Hasher::finish)
     }
@@ -263,7 +264,7 @@ fn announced(fields: &Fields) -> S3Result<Option<Algorithm>> {
     Ok(algorithm)
 }
 
-/// Returns the claim in a request's headers, among which `given` is the checksum.
+/// Returns the claim in a request's headers. `given` is the checksum in them.
 fn claim(fields: &Fields, given: Option<Checksum>) -> S3Result<Option<Claim>> {
     let claim = match (given, announced(fields)?) {
         (Some(given), Some(announced)) if given.algorithm != announced => return Err(several()),

@@ -1,4 +1,4 @@
-//! Computes checksums, with the libraries that implement them. Pure.
+//! Computes checksums, using other crates' implementations. Pure.
 
 use crc_fast::CrcAlgorithm;
 use md5::{Digest as _, Md5};

@@ -1,4 +1,4 @@
-//! The part checksums of a multipart object, and the object checksum that follows from them. Pure.
+//! The part checksums of a multipart object, and the object checksum computed from them. Pure.
 
 use base64_simd::STANDARD as BASE64;
 use crc_fast::{CrcAlgorithm, checksum_combine};
@@ -8,7 +8,7 @@ use crate::body::checksum::{Algorithm, Checksum, FULL_OBJECT};
 use crate::body::hasher::Hasher;
 
 /// The object attribute with the part checksums, separated by commas. They have the same algorithm
-/// as the object's checksum. It is missing if they are too many for the store's limit.
+/// as the object's checksum. The attribute is missing if they exceed the store's limit.
 pub(crate) const PARTS_ATTRIBUTE: &str = "x-haul-part-checksums";
 
 /// The checksums of all parts, in part order.
@@ -44,9 +44,9 @@ pub(crate) fn set(attributes: &mut Attributes, parts: &[PartChecksum]) {
     attributes.set(PARTS_ATTRIBUTE, values.join(","));
 }
 
-/// Returns the checksum with this type for an object with these parts, whose checksums share one
-/// algorithm. `None` if there are no parts, if the algorithm does not have the type, or if a part's
-/// checksum is malformed.
+/// Returns the object's checksum with this type, computed from the parts' checksums, which share
+/// one algorithm. `None` if there are no parts, if the algorithm does not have the type, or if a
+/// part's checksum is malformed.
 pub(crate) fn whole(kind: &str, parts: &[PartChecksum]) -> Option<Checksum> {
     let algorithm = parts.first()?.checksum.algorithm;
     if kind == FULL_OBJECT { combine(algorithm, parts) } else { compose(algorithm, parts) }
@@ -62,8 +62,8 @@ fn compose(algorithm: Algorithm, parts: &[PartChecksum]) -> Option<Checksum> {
     Some(Checksum { algorithm, value })
 }
 
-/// Returns the checksum of the concatenated parts. CRCs are linear, so it follows from the parts'
-/// CRCs.
+/// Returns the checksum of the concatenated parts. CRCs are linear, so it can be computed from the
+/// parts' CRCs.
 fn combine(algorithm: Algorithm, parts: &[PartChecksum]) -> Option<Checksum> {
     let crc = match algorithm {
         Algorithm::Crc32 => CrcAlgorithm::Crc32IsoHdlc,

@@ -32,11 +32,11 @@ use crate::service::request::Request;
 /// The number of bytes that are received before they are hashed and written together.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// The maximum length of a document for an operation that needs only a short one, in bytes.
+/// The maximum length, in bytes, of a document for an operation that needs only a short one.
 const SHORT_DOCUMENT_BYTES_MAX: u64 = 128 << 10;
 
 /// The memory for a big body, in bytes: the batch being written, the batch being received, and the
-/// piece that arrived last.
+/// last received piece.
 const STREAM_BYTES: u64 = 3 * BATCH_BYTES as u64;
 
 /// The header with a body's length without chunk framing.
@@ -54,16 +54,16 @@ pub(crate) struct Receiver {
     peer: Option<PeerMemory>,
 }
 
-/// Opens a store's writer for content in a bucket, whose length may be declared.
+/// A function that opens a store's writer for content in a bucket. The content's length may be
+/// declared.
 type Open = fn(&Store, &str, Option<u64>) -> haul_file_store::Result<ObjectWriter>;
 
 impl Receiver {
     /// Creates the receiver for a request that stores an object or a part.
     ///
     /// # Errors
-    /// If the length is missing, above the limit or more than a quota has left, or if the claims
-    /// about the body are invalid. The client has not sent the body then, if it waits for a
-    /// `100 Continue`.
+    /// If the length is missing, exceeds the limit or a quota, or if the claims about the body are
+    /// invalid. A client that waits for `100 Continue` has not sent the body then.
     pub(crate) fn new(haul: &Haul, request: &Request, body: Body) -> S3Result<Self> {
         let fields = &request.head.fields;
         let number = |name| fields.text(name)?.trim().parse().ok();
@@ -229,7 +229,8 @@ impl Receiver {
         Ok(Collected { bytes, claims: self.claims, memory })
     }
 
-    /// Receives a body of any length into the writer that `open` creates, encrypted or as it is.
+    /// Receives a body of any length into the writer that `open` creates. Encrypts it with
+    /// `encryption`, if any.
     pub(crate) async fn stream(
         mut self,
         haul: &Haul,
@@ -260,7 +261,7 @@ impl Receiver {
         Ok(Streamed { sink, claims: self.claims, bytes: self.received, _memory: memory })
     }
 
-    /// Returns the next pieces: together at least a batch, unless the body ends.
+    /// Returns the next pieces: at least a batch in total, unless the body ends.
     async fn batch(&mut self) -> S3Result<Vec<Bytes>> {
         let mut batch = Vec::new();
         let mut bytes = 0;
@@ -321,12 +322,12 @@ impl Collected {
         self.bytes.len()
     }
 
-    /// Returns a copy of the bytes: the buffer that received them may be longer.
+    /// Returns a copy of the bytes, because the buffer that received them may be longer.
     pub(crate) fn copied(&self) -> Bytes {
         Bytes::copy_from_slice(&self.bytes)
     }
 
-    /// Verifies the client's claims about the bytes. Computes hashes, which takes time in
+    /// Verifies the client's claims about the bytes. Computes hashes, so it takes time in
     /// proportion to the length.
     pub(crate) fn verify(&self) -> S3Result<(&[u8], Option<Checksum>)> {
         let mut digests = self.claims.digests(true);
@@ -356,7 +357,7 @@ impl Streamed {
         self.bytes
     }
 
-    /// Returns the CRC64NVME that was computed beside the client's checksum, if it was wanted.
+    /// Returns the CRC64NVME computed in addition to the client's checksum, if it was requested.
     pub(crate) fn take_crc64nvme(&mut self) -> Option<Checksum> {
         self.sink.digests.take_crc64nvme()
     }
@@ -378,7 +379,7 @@ impl Sink {
     }
 }
 
-/// Writes content to the store, encrypted or as it is.
+/// Writes content to the store, encrypted if necessary.
 pub(crate) struct Encoder {
     pub(crate) writer: ObjectWriter,
     pub(crate) encryption: Option<Encryption>,
@@ -410,8 +411,8 @@ impl Encoder {
     }
 }
 
-/// Fails if the quotas have no room for a body now. The store decides when the object is stored,
-/// and counts it as it is stored, which is longer if it is encrypted.
+/// Fails if the quotas currently have no space for a body. The store makes the final decision when
+/// it stores the object, and counts the stored length, which is greater if the object is encrypted.
 fn check_quota(store: &Store, request: &Request, declared: Option<u64>) -> S3Result<()> {
     let objects = if request.operation == Operation::UploadPart { 0 } else { 1 };
     // A body of unknown length is rarely empty, so that it is rejected if there is no room at all.
@@ -424,8 +425,8 @@ fn too_large(bytes_max: u64) -> S3Error {
     refuse(S3ErrorCode::EntityTooLarge, message)
 }
 
-/// Returns `true` for an operation whose document has few elements; the client's rights may depend
-/// on that document.
+/// Returns `true` for an operation whose document has few elements. The client's rights may depend
+/// on the document.
 fn is_short(operation: Operation) -> bool {
     matches!(
         operation,

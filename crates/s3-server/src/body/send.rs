@@ -19,8 +19,8 @@ use crate::memory::Reserved;
 /// sent.
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;
 
-/// Returns the memory that sending an object takes, in bytes. Encrypted bytes are in memory twice
-/// while they are decrypted.
+/// Returns the memory for sending an object, in bytes. Encrypted bytes are in memory twice while
+/// they are decrypted.
 pub(crate) fn memory_bytes(content: &Content, small_bytes_max: u64) -> u64 {
     let bytes = content.object.info.bytes;
     let bytes = if bytes <= small_bytes_max { bytes } else { 2 * CHUNK_BYTES as u64 };
@@ -39,7 +39,8 @@ pub(crate) enum ObjectBody {
 /// the client receives fewer bytes than declared.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// `None` once all bytes are read: an open object can prevent the reuse of its volume's file.
+    /// `None` once all bytes are read, because an open object can prevent the reuse of its volume's
+    /// file.
     content: Option<Arc<Content>>,
     left: Range<u64>,
     reading: Option<JoinHandle<S3Result<Bytes>>>,
@@ -72,7 +73,7 @@ pub(crate) fn pinned(content: &Content, range: &Range<u64>) -> Option<ObjectBody
     Some(ObjectBody::Windows(windows))
 }
 
-/// Reads the first bytes of `range`, so that corruption there is still reported by an error
+/// Reads the first bytes of `range`, so that corruption in them is still reported by an error
 /// response, and returns the body that sends the whole range.
 pub(crate) async fn read(
     content: Arc<Content>,
@@ -104,8 +105,8 @@ impl Reader {
     }
 }
 
-/// Starts to read the next chunk. For an object in a volume, this is the whole rest: memory for it
-/// is reserved, and a slow client then does not keep the volume's file open.
+/// Starts to read the next chunk. For an object in a volume, the chunk is the whole rest: memory
+/// for it is reserved, and a slow client then does not keep the volume's file open.
 fn start_read(content: &Arc<Content>, left: &Range<u64>) -> Option<JoinHandle<S3Result<Bytes>>> {
     if left.is_empty() {
         return None;

@@ -8,7 +8,7 @@ use time::Date;
 
 use crate::bucket_logs::target::{KeyFormat, LogTarget, Source};
 
-/// The memory for a batch, or for a source in it, beside records and names, in bytes.
+/// The memory overhead of a batch, or of a source in it, in bytes.
 const OVERHEAD_BYTES: usize = 512;
 
 /// The limits of batches.
@@ -45,15 +45,15 @@ pub(super) struct Part {
     pub(super) records: u64,
 }
 
-/// What a batch's records have in common.
+/// The properties shared by a batch's records.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Place {
     bucket: String,
     prefix: String,
     format: KeyFormat,
-    /// Set if keys have the source bucket's name: a batch then has one bucket's records.
+    /// The source bucket, if keys contain its name: a batch then has one bucket's records.
     source: Option<Source>,
-    /// Set if keys have the requests' day: a batch then has one day's records.
+    /// The requests' day, if keys contain it: a batch then has one day's records.
     day: Option<Date>,
 }
 
@@ -64,7 +64,7 @@ pub(super) enum Added {
     /// wake.
     Wakes,
     Quiet,
-    /// There is no memory left for the record.
+    /// There is no memory for the record.
     Dropped,
 }
 
@@ -73,7 +73,7 @@ pub(super) enum Added {
 pub(super) struct Batches {
     limits: BatchLimits,
     growing: HashMap<Place, Batch>,
-    /// Batches that do not grow any more.
+    /// Batches that accept no more records.
     closed: Vec<Batch>,
     memory_bytes: usize,
 }
@@ -139,7 +139,7 @@ impl Batches {
         due
     }
 
-    /// Returns when the next batch is due.
+    /// Returns the time at which the next batch is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.growing.values().chain(&self.closed).map(|batch| batch.due).min()
     }

@@ -74,8 +74,8 @@ impl Delivery {
         RunningDelivery { stop, task: tokio::spawn(delivery.run(stopped)) }
     }
 
-    /// Delivers batches as they become due, until `stop` completes, and then all others until the
-    /// deadline that `stop` returns: a batch that fails then is lost.
+    /// Delivers batches as they become due, until `stop` completes. Then delivers all others until
+    /// the deadline that `stop` returns; a batch that fails then is lost.
     async fn run(self, stop: oneshot::Receiver<Instant>) {
         let mut stop = pin!(stop);
         let deadline = loop {
@@ -108,7 +108,7 @@ impl Delivery {
         self.queue.end(batch);
     }
 
-    /// Stores a batch, without the records from sources that the target bucket does not accept.
+    /// Stores a batch without the records from sources that the target bucket does not accept.
     async fn deliver(&self, batch: &mut Batch) -> Outcome {
         let counts = &self.queue.metrics().logs;
         let bucket = batch.target.bucket.clone();

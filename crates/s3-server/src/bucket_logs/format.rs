@@ -16,7 +16,7 @@ const MONTHS: [&str; 12] =
 pub(super) struct Record<'a> {
     pub(super) owner: &'a str,
     pub(super) bucket: &'a str,
-    /// When the request was received.
+    /// The time at which the request was received.
     pub(super) time: OffsetDateTime,
     pub(super) client: Option<&'a str>,
     /// The user whose key signed the request.
@@ -109,7 +109,7 @@ impl Line {
         }
     }
 
-    /// Appends a key, with all bytes encoded but letters, digits, `-`, `.`, `_`, `~` and `/`.
+    /// Appends a key. Encodes all bytes except letters, digits, `-`, `.`, `_`, `~` and `/`.
     fn key(&mut self, key: Option<&str>) {
         let is_reserved = |byte: u8| !byte.is_ascii_alphanumeric() && !b"-._~/".contains(&byte);
         match key {

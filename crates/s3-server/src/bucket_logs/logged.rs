@@ -24,7 +24,7 @@ use crate::request::head::Head;
 use crate::request::operation::Operation;
 
 /// A request to a bucket with logging. Dropping it writes its records, so a request whose client
-/// disconnects is recorded as well.
+/// disconnects is recorded, too.
 pub(crate) struct LoggedRequest {
     queue: Arc<LogQueue>,
     /// The request's bucket, if it has logging.
@@ -246,7 +246,7 @@ fn object_bytes(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_RANGE)?.to_str().ok()?.rsplit('/').next()?.parse().ok()
 }
 
-/// Returns the version of a request's signature, and where the request has it.
+/// Returns the version and the location of a request's signature.
 fn authentication(head: &Head) -> (Option<&'static str>, Option<&'static str>) {
     let (version, place) = match head.fields.first("authorization") {
         Some(value) if value.starts_with(b"AWS4-") => ("SigV4", "AuthHeader"),

@@ -46,8 +46,7 @@ const OBJECT_KINDS: [(&str, &str); 7] = [
 /// The log name for the deletion of one key by a multi-object delete.
 pub(super) const BATCH_DELETE: &str = "BATCH.DELETE.OBJECT";
 
-/// Returns the log name of a request's operation. A request for an operation that this server lacks
-/// has a name, too.
+/// Returns the log name of a request's operation. Unsupported operations have a name, too.
 pub(super) fn log_name(head: &Head, operation: Option<Operation>) -> String {
     let find = |kinds: &[(&str, &'static str)]| {
         kinds.iter().find(|(name, _)| head.query.has(name)).map(|(_, kind)| *kind)

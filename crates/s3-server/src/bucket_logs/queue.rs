@@ -1,4 +1,4 @@
-//! The queue between the threads that add records and the delivery that takes them.
+//! The queue between the threads that add records and the task that delivers them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

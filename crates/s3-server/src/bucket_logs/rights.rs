@@ -1,4 +1,4 @@
-//! The right to deliver records to a bucket, which only that bucket's policy gives.
+//! The right to deliver records to a bucket, which only the bucket's policy can give.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::policy::evaluate::{Access, Client, Verdict};
 const SERVICE: &str = "logging.s3.amazonaws.com";
 
 /// Returns `true` if the target bucket's policy allows the delivery to store `key` for the source.
-/// The policy may allow the key, or the target prefix as if it was a key; it must deny neither.
+/// The policy may allow the key, or the target prefix treated as a key; it must deny neither.
 ///
 /// # Errors
 /// If corruption hides the policy, or if another version of the server has set it.

@@ -17,7 +17,7 @@ use crate::xml::writer::Xml;
 const EVENT_TIME: &str = "EventTime";
 const DELIVERY_TIME: &str = "DeliveryTime";
 
-/// Where a bucket's records are delivered.
+/// The destination of a bucket's records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogTarget {
     pub(crate) bucket: String,
@@ -124,7 +124,7 @@ impl Source {
     }
 }
 
-/// The properties of a delivery, as policies see it.
+/// The properties of a delivery, as compared by policy conditions.
 impl Facts for Source {
     fn value(&self, key: &Key) -> Option<Cow<'_, str>> {
         match key {
@@ -139,7 +139,8 @@ impl Facts for Source {
 }
 
 /// Returns a bucket and its log target; `None` for a bucket without logging. A bucket that is
-/// corrupt or has a malformed configuration counts as one without logging: it fails no request.
+/// corrupt or has a malformed configuration is treated as a bucket without logging, so that no
+/// request fails.
 pub(crate) fn logging_of(store: &Store, bucket: &str) -> Option<(Source, LogTarget)> {
     let settings = store.bucket_settings(bucket).ok()?;
     // Most buckets have no logging: they cost only this test.

@@ -69,7 +69,7 @@ pub(crate) async fn create_bucket(haul: &Haul, request: &Request, body: Body) ->
     Ok(Answer::ok().with("location", location).with("x-amz-bucket-arn", arn))
 }
 
-/// Returns `true` if a new bucket gets object lock.
+/// Returns `true` if the request enables object lock for a new bucket.
 fn wants_lock(fields: &Fields) -> S3Result<bool> {
     match fields.given(LOCK_HEADER) {
         None => Ok(false),
@@ -110,8 +110,8 @@ fn settings_of_new(
 }
 
 /// Creates a bucket if it does not exist. As in S3 in the region `us-east-1`, the owner can repeat
-/// the creation, but not with another ACL or other tags, nor with object lock if the bucket has
-/// none: a repetition changes nothing.
+/// the creation, which changes nothing. It fails with another ACL or other tags, or with object
+/// lock if the bucket has none.
 fn create_or_confirm(
     store: &Store,
     bucket: &str,
@@ -149,8 +149,8 @@ pub(crate) async fn delete_bucket(haul: &Haul, request: &Request, _body: Body) -
     Ok(Answer::no_content())
 }
 
-/// Deletes a bucket that has no objects and no versions. Uploads that are neither completed nor
-/// aborted do not prevent the deletion, because a listing shows an empty bucket.
+/// Deletes a bucket that has no objects and no versions. Unfinished uploads do not prevent the
+/// deletion, because a listing shows an empty bucket.
 fn delete_if_empty(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
     let request = ListVersionsRequest { limit: 1, ..ListVersionsRequest::default() };
     if store.list_versions(bucket, &request)?.entries.is_empty() {
@@ -260,7 +260,7 @@ struct BucketQuery {
     prefix: Option<String>,
     after: String,
     limit: usize,
-    /// `true` if the client wants the buckets in another region: there are none.
+    /// `true` if the client requests the buckets in another region: there are none.
     is_elsewhere: bool,
     /// `true` if the response names each bucket's region.
     with_region: bool,
@@ -292,7 +292,7 @@ impl BucketQuery {
         name.starts_with(self.prefix.as_deref().unwrap_or_default()) && *name > *self.after
     }
 
-    /// Returns the response with these buckets, which match; at most with the first `limit` ones.
+    /// Returns the response with the first `limit` of these buckets, which match the query.
     fn document(&self, mut buckets: Vec<BucketInfo>, owner: &Owner) -> String {
         buckets.sort_by(|a, b| a.name.cmp(&b.name));
         let more = buckets.len() > self.limit;

@@ -37,8 +37,8 @@ impl Document for CreateBucketConfiguration {
     }
 }
 
-/// Rejects a location that is no region. All regions mean this server's region; the server accepts
-/// signatures for each of them.
+/// Rejects a location that is not a region. All regions mean this server's region; the server
+/// accepts signatures for each of them.
 fn check_location(location: &str) -> S3Result<()> {
     if matches!(location, "" | "EU") || is_region(location) {
         return Ok(());

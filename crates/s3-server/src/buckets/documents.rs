@@ -20,7 +20,7 @@ use crate::settings::{CORS, OWNERSHIP, PUBLIC_ACCESS_BLOCK, TAGGING, load, set};
 use crate::xml::Document;
 use crate::xml::tagging::Tagging;
 
-/// Returns the S3 error for a setting that a bucket does not have.
+/// Returns the S3 error for a missing bucket setting.
 pub(super) fn absent(code: S3ErrorCode) -> S3Error {
     refuse(code, "The bucket does not have this setting")
 }
@@ -52,7 +52,7 @@ pub(super) async fn receive_optional<T: Document>(
     if bytes.is_empty() { Ok(None) } else { T::parse(&bytes).map(Some) }
 }
 
-/// Checks a document against the bucket's other settings.
+/// A function that checks a document against the bucket's other settings.
 type Check<T> = fn(&T, &Attributes) -> S3Result<()>;
 
 /// Receives a document, checks it, and stores it as this bucket setting.
@@ -76,7 +76,7 @@ async fn put<T: Document + Send + 'static>(
 /// Returns the document that is stored as this bucket setting.
 ///
 /// # Errors
-/// Fails with the code `absence` if the bucket does not have the setting.
+/// Fails with the code `absence` if the bucket lacks the setting.
 pub(super) async fn get<T: Document + Send + 'static>(
     haul: &Haul,
     request: &Request,

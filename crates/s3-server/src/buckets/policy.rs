@@ -1,4 +1,4 @@
-//! Operations on a bucket policy, which is stored as the text that the client sent.
+//! Operations on a bucket policy, which is stored as received.
 
 use haul_file_store::Store;
 use http::header::CONTENT_TYPE;

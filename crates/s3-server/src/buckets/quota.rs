@@ -12,7 +12,7 @@ use crate::xml::Document;
 use crate::xml::reader::{Element, malformed};
 use crate::xml::writer::Xml;
 
-/// The document with a bucket's quota, and in a response with what counts against it.
+/// The document with a bucket's quota and, in a response, its usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct QuotaConfiguration {
     quota: Quota,
@@ -65,7 +65,7 @@ async fn set(haul: &Haul, request: &Request, quota: Quota) -> S3Result<()> {
     haul.blocking(set).await
 }
 
-/// Returns the usage also of a bucket without a quota, so that a client can choose one.
+/// Returns the usage even for a bucket without a quota, so that a client can choose one.
 pub(crate) async fn get_bucket_quota(
     haul: &Haul,
     request: &Request,

@@ -44,7 +44,7 @@ pub(crate) async fn get_bucket_request_payment(
     Ok(Answer::xml(document))
 }
 
-/// Fails with this error, or because the bucket does not exist.
+/// Fails with this error, or with `NoSuchBucket` if the bucket does not exist.
 fn not_configured(haul: &Haul, request: &Request, code: S3ErrorCode) -> S3Result<Answer> {
     haul.store().bucket(&request.name().bucket).map_err(from_store)?;
     Err(refuse(code, "The feature is not configured and is not supported"))

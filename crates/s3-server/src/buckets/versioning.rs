@@ -19,7 +19,7 @@ const DISABLED: &str = "Disabled";
 /// The document with a bucket's versioning state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct VersioningConfiguration {
-    /// `Off` for a bucket that never had versions: the document has no state then.
+    /// `Off` for a bucket that never had versions. The document then has no state.
     versioning: Versioning,
 }
 

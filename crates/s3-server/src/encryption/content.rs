@@ -35,7 +35,7 @@ struct Part {
     number: u16,
     /// The encrypted part's offset in the stored content.
     stored_start: u64,
-    /// The range of the object's content that the part has.
+    /// The part's range of the object's content.
     content: Range<u64>,
 }
 
@@ -121,7 +121,7 @@ const SEALED_SEGMENT: usize = (64 << 10) + 16;
 const _: () = assert!(SEALED_SEGMENT as u64 == SEGMENT_BYTES + TAG_BYTES);
 
 /// Returns the parts of an object with this structure, whose encrypted parts have the lengths
-/// `stored`; `None` if no object has both.
+/// `stored`; `None` if they do not match.
 fn parts(structure: &Structure, stored: &[u64]) -> Option<Vec<Part>> {
     let one_piece = [0];
     let numbers = match structure {
@@ -171,11 +171,11 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Opens an object; `object` can be the head alone.
+    /// Opens an object; `object` may have only its head.
     ///
     /// # Errors
-    /// If the object is encrypted and `customer` is missing or another key, if the operator's key
-    /// is missing, or if `customer` is given for an object that needs none.
+    /// If the object is encrypted and `customer` is missing or is another key, if the operator's
+    /// key is missing, or if `customer` is given for an object that needs no customer key.
     pub(crate) fn open(
         keys: Option<&EncryptionKeys>,
         names: (&str, &str),

@@ -19,7 +19,7 @@ const TAG_BYTES: usize = 16;
 /// The length of a sealed data key, in bytes: a salt, the encrypted key, and a tag.
 pub(super) const SEALED_BYTES: usize = SALT_BYTES + KEY_BYTES + TAG_BYTES;
 
-/// A key's uses. The keys that are derived for them are independent of each other.
+/// The labels of a key's uses. The keys derived for different uses are independent of each other.
 const SEAL_DATA_KEY: &[u8] = b"haul-encryption-1 data key";
 const SEAL_SEGMENTS: &[u8] = b"haul-encryption-1 segments of part ";
 const HASH_ETAG: &[u8] = b"haul-encryption-1 etag";
@@ -85,8 +85,8 @@ impl DataKey {
         cipher(&derive(&self.0, salt, &[SEAL_SEGMENTS, &part.to_be_bytes()])?)
     }
 
-    /// Returns an `ETag` hash which, without the key, reveals nothing about the content with this
-    /// MD5. The same content in the same upload always has the same hash.
+    /// Returns an `ETag` hash that reveals nothing about the content with this MD5 without the key.
+    /// The same content in the same upload always has the same hash.
     pub(super) fn etag(&self, md5: &[u8; 16]) -> Result<[u8; 16], Unspecified> {
         let key = derive(&self.0, &[], &[HASH_ETAG])?;
         let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, &key), md5);

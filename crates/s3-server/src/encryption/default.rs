@@ -21,7 +21,7 @@ pub(crate) struct ServerSideEncryptionConfiguration {
     algorithm: String,
     /// The key's ID.
     key: Option<String>,
-    /// Lets AWS call its key service less often; has no effect on this server.
+    /// `true` if AWS may call its key service less often. It has no effect on this server.
     has_bucket_key: Option<bool>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn master_for(
 /// Returns the key for new objects in a bucket with this default.
 ///
 /// # Errors
-/// If the server does not support the encryption, or has no such key.
+/// If the server does not support the encryption, or lacks the key.
 pub(crate) fn master_of_default(
     keys: Option<&EncryptionKeys>,
     document: &ServerSideEncryptionConfiguration,

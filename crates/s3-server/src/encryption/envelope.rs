@@ -1,9 +1,9 @@
-//! The attribute of an encrypted object or upload: its sealed data key, and who can open it. Pure,
-//! except for random salts.
+//! The attribute of an encrypted object or upload: its sealed data key, and the key's recipient.
+//! Pure, except for random salts.
 //!
 //! The seal also authenticates the bucket and object names, the length of the stored content, and
 //! the part numbers. The content of another object, a part of the content, or other parts are
-//! therefore not accepted in its place.
+//! therefore not accepted instead.
 
 use base64_simd::STANDARD as BASE64;
 use haul_file_store::{Attributes, PART_NUMBER_MAX};
@@ -26,7 +26,7 @@ const UPLOAD: &str = "upload";
 const ONE_PIECE: &str = "one-piece";
 const PARTS: &str = "parts:";
 
-/// The content's structure, which the sealed data key is bound to.
+/// The content's structure, to which the sealed data key is bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Structure {
     /// An unfinished upload, whose parts are not known yet.

@@ -23,7 +23,7 @@ pub(crate) fn content_bytes(stored_bytes: u64) -> Option<u64> {
     (self::stored_bytes(content) == stored_bytes).then_some(content)
 }
 
-/// Returns the number of segments for content with this length. Empty content has a segment, too.
+/// Returns the number of segments for content with this length. Empty content has one segment.
 pub(crate) fn segments(content_bytes: u64) -> u64 {
     content_bytes.div_ceil(SEGMENT_BYTES).max(1)
 }

@@ -7,13 +7,13 @@ use crate::encryption::data_key::KEY_BYTES;
 use crate::encryption::operator::{EncryptionKey, EncryptionKeys};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 
-/// Who has the key that seals a data key.
+/// The holder of the key that seals a data key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Recipient {
     Customer,
     /// The operator; the string is the key's ID.
     Operator(String),
-    /// The operator; the string is the ID of a key that the request named.
+    /// The operator; the string is the ID of a key named in the request.
     Named(String),
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum Recipient {
 pub(crate) enum Master {
     Customer(CustomerKey),
     Operator(Arc<EncryptionKey>),
-    /// An operator key that the request named.
+    /// An operator key named in the request.
     Named(Arc<EncryptionKey>),
 }
 
@@ -80,7 +80,7 @@ impl Master {
         !matches!(self, Self::Operator(_))
     }
 
-    /// Returns `true` if both are the same kind of key: objects with them are encrypted in the same
+    /// Returns `true` if both are the same kind of key, so that objects are encrypted in the same
     /// way.
     pub(crate) fn has_same_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
@@ -94,7 +94,7 @@ impl Master {
         }
     }
 
-    /// Returns the error for an envelope that this key does not open.
+    /// Returns the error for an envelope that this key cannot open.
     pub(crate) fn refusal(&self) -> S3Error {
         match self {
             Self::Customer(_) => {
@@ -110,7 +110,7 @@ impl Master {
     }
 }
 
-/// Returns the error for a customer key in a request for an object that has none.
+/// Returns the error for a customer key in a request for an object that needs none.
 pub(crate) fn not_applicable() -> S3Error {
     let message = "The object is not encrypted with a key of the customer";
     refuse(S3ErrorCode::InvalidRequest, message)

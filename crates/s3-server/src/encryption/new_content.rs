@@ -42,7 +42,8 @@ impl NewContent {
         Ok(Some(Self { master, key }))
     }
 
-    /// Starts to encrypt a body, which is this part of an object; 0 for an object in one piece.
+    /// Starts to encrypt a body, which is the part `part` of an object; 0 for an object in one
+    /// piece.
     pub(crate) fn start(&self, part: u16) -> S3Result<Encryption> {
         let hash_key = self.master.hides_md5().then(|| self.key.clone());
         let sealer = Sealer::new(&self.key, part).map_err(failed)?;
@@ -64,7 +65,7 @@ impl NewContent {
 pub(crate) struct Encryption {
     sealer: Sealer,
     md5: Md5,
-    /// Set if the `ETag` must not contain the content's MD5.
+    /// The key for the `ETag`, if it must not contain the content's MD5.
     hash_key: Option<DataKey>,
 }
 
@@ -72,8 +73,8 @@ pub(crate) struct Encryption {
 pub(crate) struct Hashes {
     /// The content's MD5.
     pub(crate) md5: [u8; 16],
-    /// The hash for the `ETag`: the content's MD5 with the operator's own key, as S3 and its
-    /// clients expect; a keyed hash with any other key.
+    /// The hash for the `ETag`: with the operator's own key, the content's MD5, as S3 and its
+    /// clients expect; with any other key, a keyed hash.
     pub(crate) etag: [u8; 16],
 }
 

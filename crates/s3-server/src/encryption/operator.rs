@@ -1,5 +1,5 @@
-//! The operator's keys: the server itself encrypts objects with them (SSE-S3), or requests name
-//! them (SSE-KMS).
+//! The operator's keys: the server encrypts objects with them by itself (SSE-S3), or because
+//! requests name them (SSE-KMS).
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// The first word of a key's text.
 const TEXT_PREFIX: &str = "haul-encryption-key-1";
 
-/// The label under which a key's ID is derived from the key.
+/// The label for deriving a key's ID from the key.
 const KEY_ID: &[u8] = b"haul-encryption-1 key id";
 
 /// The length of a key's ID, in bytes.
@@ -39,7 +39,7 @@ impl EncryptionKey {
         Self::of(bytes)
     }
 
-    /// Gives the key a name, by which requests choose it.
+    /// Gives the key a name, by which requests select it.
     /// # Errors
     /// [`Error::EncryptionKeyName`] if the name is empty, longer than 128 bytes, or has characters
     /// other than letters, digits, `.`, `_` and `-`.

@@ -4,10 +4,10 @@ use crate::encryption::customer::{AES256, CustomerKey, PREFIX};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::request::fields::Fields;
 
-/// The header that asks for encryption with an operator key.
+/// The header that requests encryption with an operator key.
 pub(crate) const ENCRYPTION: &str = "x-amz-server-side-encryption";
 
-/// The value of [`ENCRYPTION`] for an operator key that the request names.
+/// The value of [`ENCRYPTION`] for an operator key named in the request.
 pub(crate) const KMS: &str = "aws:kms";
 
 /// The header with this key's name.
@@ -19,7 +19,7 @@ const CONTEXT: &str = "x-amz-server-side-encryption-context";
 /// less often, and has no effect on this server.
 const OF_KMS: [&str; 3] = [KEY_NAME, CONTEXT, "x-amz-server-side-encryption-bucket-key-enabled"];
 
-/// The encryption that a request to store an object wants.
+/// The encryption requested for a stored object.
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// The bucket's default.

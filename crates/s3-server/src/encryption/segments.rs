@@ -1,10 +1,10 @@
-//! Content in segments that are encrypted and authenticated one by one, as in the construction
-//! STREAM (docs/sources.md, STREAM).
+//! Content in individually encrypted and authenticated segments, as in the construction STREAM
+//! (docs/sources.md, STREAM).
 //!
 //! A segment's nonce has the segment's number, and one byte that is 1 for the last segment. A
-//! segment is therefore accepted only at its own index, the last one only at the end, and any other
-//! one only before it. The key is derived from a random salt, so no two bodies have the same key,
-//! and nonces never repeat with a key.
+//! segment is therefore accepted only at its own index, the last segment only at the end, and any
+//! other segment only before the end. The key is derived from a random salt, so no two bodies have
+//! the same key, and nonces never repeat with a key.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl SegmentCipher {
     }
 
     /// Decrypts a segment in place. Returns the length of its content, which is at the beginning.
-    /// Fails if it is not this segment of the body, or was changed.
+    /// Fails if this is another segment, or was modified.
     pub(crate) fn open(
         &self,
         index: u64,
@@ -59,7 +59,8 @@ fn nonce(index: u64, is_last: bool) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// Encrypts a body of any length. Holds back at most one segment, because the last one differs.
+/// Encrypts a body of any length. Holds back at most one segment, because the last segment is
+/// encrypted differently.
 pub(crate) struct Sealer {
     cipher: SegmentCipher,
     /// Written before the first segment; `None` after that.
@@ -149,7 +150,7 @@ mod tests {
         stored
     }
 
-    /// Decrypts a whole body; fails if anything about it was changed.
+    /// Decrypts a whole body; fails if any part of it was modified.
     fn open(key: &DataKey, part: u16, stored: &[u8]) -> Option<Vec<u8>> {
         let bytes = content_bytes(stored.len() as u64)?;
         let (salt, rest) = stored.split_at(SALT);

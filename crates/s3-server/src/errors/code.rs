@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-/// Defines the codes with their statuses. A code's name is the given one, or its variant's name.
+/// Defines the codes with their statuses. A code's name is the given string, or its variant's name.
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident $(= $name:literal)?: $status:ident;)*) => {
         /// An error code.
@@ -12,7 +12,7 @@ macro_rules! codes {
         }
 
         impl S3ErrorCode {
-            /// Returns the code as error documents have it.
+            /// Returns the code as in error documents.
             pub(crate) fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => codes!(@name $variant $($name)?),)*

@@ -18,7 +18,7 @@ pub(crate) fn refuse(code: S3ErrorCode, message: impl Into<String>) -> S3Error {
 /// The message for a failure whose cause may name files on the server.
 const FAILED: &str = "The server failed; its log has the cause, with the identifier of the request";
 
-/// Returns the error for something that fails only if the server has a bug.
+/// Returns the error for a failure that only a server bug can cause.
 pub(crate) fn internal(error: impl StdError + Send + Sync + 'static) -> S3Error {
     refuse(S3ErrorCode::InternalError, FAILED).with_source(error)
 }

@@ -63,7 +63,7 @@ impl S3Error {
         &self.0.headers
     }
 
-    /// Returns the error document's elements beside code and message.
+    /// Returns the error document's elements in addition to code and message.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.fields.iter().map(|(name, value)| (*name, value.as_str()))
     }

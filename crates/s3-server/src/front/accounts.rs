@@ -1,5 +1,5 @@
 //! The accounting for a request: counts it, ends its audit log line, logs it if it was slow, and
-//! records it for the console if it was slow or had an error.
+//! records it for the console if it was slow or failed.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -75,8 +75,8 @@ impl Accounts {
         }
     }
 
-    /// Ends the request with its operation's outcome. `page` has the headers with which a web page
-    /// may use the response, and `arrival` tells when the request body ended.
+    /// Ends the request with its operation's outcome. `page` has the headers that allow a web page
+    /// to use the response, and `arrival` has the end of the request body.
     pub(super) fn end(
         mut self,
         head: &Head,
@@ -122,9 +122,9 @@ impl Accounts {
         Ok(response.map(|body| Counted::new(body, in_flight, logged)))
     }
 
-    /// Logs a failure that the operator must learn about, not only the client: mostly corruption,
-    /// or the reason why the store rejects requests, such as a failed sync. The lines about
-    /// rejections are limited, because all further requests may be rejected for the same reason.
+    /// Logs a failure that the operator must know, such as corruption, or the reason why the store
+    /// rejects requests, such as a failed sync. The number of lines about rejections is limited,
+    /// because all further requests may be rejected for the same reason.
     fn log_failure(&self, error: &S3Error, now: Instant) {
         let id = str::from_utf8(&self.identity.id).unwrap_or_default();
         let (response, code) = (error.to_string(), error.code());
@@ -144,8 +144,8 @@ impl Accounts {
         }
     }
 
-    /// Logs a request for which the server took long. The time in which the client sent the body
-    /// does not count.
+    /// Logs a request for which the server took long. The time for receiving the body does not
+    /// count.
     fn log_slow(&self, status: StatusCode, receiving: Duration, answering: Duration) {
         self.in_flight.0.slow();
         tracing::warn!(
@@ -188,7 +188,7 @@ impl Accounts {
     }
 }
 
-/// Returns the length of a response's content, or, for HEAD, of what a GET would send.
+/// Returns the length of a response's content; for HEAD, the length in the response to a GET.
 fn content_bytes(content: &Content) -> Option<u64> {
     match content {
         Content::Bytes(bytes) => Some(bytes.len() as u64),
@@ -201,7 +201,7 @@ fn is_error(status: StatusCode) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-/// Returns the time for receiving a request's body, and the time for answering it. The body may
+/// Returns the time for receiving a request's body, and the time for responding to it. The body may
 /// have arrived before the request started, together with its head.
 fn times(started: Instant, received: Instant, answered: Instant) -> [Duration; 2] {
     let received = received.max(started);

@@ -43,7 +43,7 @@ impl PageRequest {
     }
 }
 
-/// Returns the headers with which a page may use a response; `None` if no rule in the bucket allows
+/// Returns the headers that allow a page to use a response; `None` if no rule in the bucket allows
 /// it.
 pub(super) fn allow_page(haul: &Haul, page: &PageRequest) -> Option<AllowHeaders> {
     // If the bucket is missing or corrupt, or its rules are malformed, a page may use nothing.

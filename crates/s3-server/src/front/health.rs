@@ -1,5 +1,5 @@
-//! Health checks on the S3 address, at the paths of other servers: load balancers, compose files and
-//! clients (`mc ready`) ask there.
+//! Health checks on the S3 address, at other servers' paths, which load balancers, compose files
+//! and clients (`mc ready`) use.
 
 use haul_file_store::Store;
 use http::header::CONTENT_TYPE;
@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use crate::answer::{Answer, Content};
 use crate::request::head::Head;
 
-/// The paths, each with `true` if the check asks whether the server accepts writes.
+/// The paths, each with `true` if the check requires that the server accepts writes.
 const PATHS: [(&str, bool); 5] = [
     ("/health", true),
     ("/minio/health/live", false),
@@ -17,8 +17,8 @@ const PATHS: [(&str, bool); 5] = [
     ("/minio/health/cluster/read", false),
 ];
 
-/// Returns the response to a health check. A bucket with the first name of the path, if there is
-/// one, has precedence.
+/// Returns the response to a health check. If a bucket has the first name in the path, the bucket
+/// has precedence.
 pub(super) fn answer(store: &Store, head: &Head) -> Option<Answer> {
     if !matches!(head.method, Method::GET | Method::HEAD) {
         return None;

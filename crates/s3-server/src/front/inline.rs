@@ -1,5 +1,5 @@
-//! Ends the pipeline early for objects in memory: GET and HEAD of current objects, also with
-//! ranges. The response is the same as the operation's.
+//! Ends the pipeline early for objects in memory: GET and HEAD of current objects, including
+//! ranges. The response equals the operation's.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::front::response::Counted;
 use crate::hot::object::{HotContent, HotObject};
 use crate::memory::PeerMemory;
 use crate::metrics::Kind;
-use crate::objects::range::{Selected, Wanted};
+use crate::objects::range::{Selected, Selection};
 use crate::objects::read::Read;
 use crate::request::name::ObjectName;
 use crate::request::operation::Operation;
@@ -27,7 +27,7 @@ use crate::settings::LOGGING;
 use crate::settings::lifecycle::operations::expiration;
 use crate::stored::versions::has_versions;
 
-/// An object in memory, and what a request reads from it.
+/// An object in memory, and the part that a request reads.
 struct Found {
     object: Arc<HotObject>,
     selected: Selected,
@@ -35,8 +35,8 @@ struct Found {
 }
 
 impl Front {
-    /// Responds to a request for an object in memory; otherwise notes in `received` what was
-    /// decided about it.
+    /// Responds to a request for an object in memory. Otherwise records the decisions about the
+    /// request in `received`.
     pub(super) fn respond_now(
         &self,
         received: &mut Received,
@@ -71,26 +71,26 @@ impl Front {
         self.send(&store, kind, received, &found, origin, head)
     }
 
-    /// Returns the request's object, and what the request reads; `None` if the operation must
-    /// decide.
+    /// Returns the request's object, and the part that the request reads; `None` if the operation
+    /// must decide.
     fn find(&self, store: &Store, kind: Kind, received: &mut Received) -> Option<Found> {
         let read = Read::from_request(&received.head).ok()?;
         let is_plain = read.version.is_none()
             && read.customer.is_none()
             && read.replaced.is_empty()
-            && !matches!(read.wanted, Wanted::Part(_));
+            && !matches!(read.selection, Selection::Part(_));
         let ObjectName { bucket, key } = &received.head.name;
         // In a bucket with versions, responses have the version ID.
         if !is_plain || has_versions(store, bucket) {
             return None;
         }
-        let place = store.location(bucket, key)?;
+        let location = store.location(bucket, key)?;
         let path = format!("{bucket}/{key}");
-        let object = match self.haul.hot.get(&path, place) {
+        let object = match self.haul.hot.get(&path, location) {
             Some(object) => object,
             None => {
-                let cached = self.read_cached(store, kind, &path, place);
-                received.missed = cached.is_none().then_some(place);
+                let cached = self.read_cached(store, kind, &path, location);
+                received.missed = cached.is_none().then_some(location);
                 cached?
             }
         };
@@ -105,18 +105,19 @@ impl Front {
         store: &Store,
         kind: Kind,
         path: &str,
-        place: ObjectLocation,
+        location: ObjectLocation,
     ) -> Option<Arc<HotObject>> {
         let (bucket, key) = path.split_once('/')?;
         if kind == Kind::Head {
             let object = store.head_cached(bucket, key).ok()??;
-            return HotObject::new(place, &object, HotContent::Memory(Bytes::new())).map(Arc::new);
+            return HotObject::new(location, &object, HotContent::Memory(Bytes::new()))
+                .map(Arc::new);
         }
-        let lock = || self.haul.hot.lock(store, path, place);
+        let lock = || self.haul.hot.lock(store, path, location);
         if let Some(locked) = lock() {
             return Some(self.haul.hot.insert(path, locked));
         }
-        let object = store.get_cached_at(bucket, key, place)?;
+        let object = store.get_cached_at(bucket, key, location)?;
         if !object.is_in_memory() {
             return None;
         }
@@ -125,7 +126,7 @@ impl Front {
             return Some(self.haul.hot.insert(path, locked));
         }
         let content = object.read(0, usize::try_from(object.info.bytes).ok()?).ok()?;
-        let hot = HotObject::new(place, &object, HotContent::Memory(content))?;
+        let hot = HotObject::new(location, &object, HotContent::Memory(content))?;
         Some(self.haul.hot.insert(path, hot))
     }
 

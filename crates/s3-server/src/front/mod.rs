@@ -2,7 +2,7 @@
 //! operation, respond, account.
 //!
 //! `pipeline` is that path. `inline` ends it early for objects in memory; `accounts` counts and
-//! logs. `forms` and `cors` are what web pages need in addition.
+//! logs. `forms` and `cors` serve web pages.
 
 mod accounts;
 mod cors;
@@ -23,7 +23,7 @@ use crate::request::domains::Domains;
 use crate::request::ids::RequestIds;
 use crate::service::Haul;
 
-/// What the pipeline needs in addition to the operations' context.
+/// The state that the pipeline needs in addition to the operations' context.
 pub(crate) struct Front {
     pub(crate) haul: Haul,
     pub(crate) domains: Domains,

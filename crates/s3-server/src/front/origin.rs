@@ -5,8 +5,8 @@ use haul_admin_endpoint::AllowedHosts;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::request::head::Head;
 
-/// Rejects requests from web pages: requests for another host than this machine (DNS rebinding),
-/// and requests from a page with another origin, unless a CORS rule allows it. A host in the
+/// Rejects requests from web pages: requests for a host other than this machine (DNS rebinding),
+/// and requests from a page with another origin, unless a CORS rule allows them. A host in the
 /// request target replaces the `Host` header.
 pub(super) fn check_origin(head: &Head, is_allowed_page: bool) -> S3Result<()> {
     let host = head.host.as_deref();

@@ -45,11 +45,11 @@ pub(crate) struct Received {
     pub(super) head: Arc<Head>,
     pub(super) connection: Connection,
     pub(super) memory: PeerMemory,
-    /// `None` for a request for an operation that this server does not have.
+    /// `None` if the server does not support the request's operation.
     pub(super) operation: Option<Operation>,
     /// The client, or the reason to reject the request.
     pub(super) verified: S3Result<Verified>,
-    /// The decision about the request, if it is already made.
+    /// The decision about the request, if it was already made.
     pub(super) allowed: Option<Allowed>,
     /// The location of the object that the request reads, if the object is not in memory.
     pub(super) missed: Option<ObjectLocation>,
@@ -87,7 +87,7 @@ impl Front {
         }
     }
 
-    /// Returns a console request, whose client was authenticated in another way.
+    /// Returns a console request. Its client was authenticated by other means.
     pub(crate) fn receive_verified(
         &self,
         head: Head,
@@ -114,7 +114,7 @@ impl Front {
         }
     }
 
-    /// Rejects what no client may do.
+    /// Rejects requests that no client may send.
     fn check(&self, head: &Head) -> S3Result<()> {
         if self.is_read_only && !head.is_read() {
             let message = "This server is read-only: send changes to the server of the store";
@@ -265,8 +265,8 @@ impl Front {
         answer.apply(stored.map_err(|error| self.without_hidden_names(error, &request))?)
     }
 
-    /// Returns an operation's error; `AccessDenied` in its place if it would tell a client that may
-    /// not know it that an object is missing.
+    /// Returns an operation's error, or `AccessDenied` if the error would disclose to the client
+    /// that an object is missing, and the client may not know this.
     fn without_hidden_names(&self, error: S3Error, request: &Request) -> S3Error {
         let is_head = request.head.method == Method::HEAD;
         let reveals = error.code() == S3ErrorCode::NoSuchKey

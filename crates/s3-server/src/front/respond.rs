@@ -13,7 +13,7 @@ use crate::xml::writer::Xml;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 const HOST_ID: HeaderName = HeaderName::from_static("x-amz-id-2");
 
-/// The value of `HostId`: in S3 the AWS machine that responded, in this server the program.
+/// The value of `HostId`: in S3, the AWS machine that responded; in this server, the program.
 const HOST: &str = "haul";
 
 /// Returns the HTTP response to a request with this identifier.

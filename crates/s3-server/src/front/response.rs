@@ -19,7 +19,7 @@ pub(crate) struct Counted {
     logged: Option<LoggedRequest>,
 }
 
-/// Where a response's bytes come from.
+/// The source of a response's bytes.
 pub(super) enum Source {
     Bytes(Bytes),
     Object(ObjectBody),

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// The number of objects that are cached before their reads are counted.
 const OBJECTS_MIN: u32 = 1024;
 
-/// The number of cached objects at which the counts are halved, so that recent ones decide.
+/// The number of cached objects at which the counts are halved, so that recent objects have more
+/// weight.
 const OBJECTS_MAX: u32 = 16 << 10;
 
-/// Objects are cached while at least one in this number is read.
+/// Objects are cached while at least one of this many is read.
 const PER_READ_MAX: u32 = 8;
 
-/// One in this number of objects is cached even if few are read, to find out when that changes.
+/// One of this many objects is cached even if few are read, to detect when that changes.
 const SAMPLE: u32 = 64;
 
 /// Learns whether objects are read after they were stored: a web application reads its objects, a
@@ -36,7 +37,7 @@ impl AfterPut {
         admits
     }
 
-    /// Notes that an object was read for the first time after it was cached.
+    /// Records the first read of an object that was cached when it was stored.
     pub(crate) fn read(&self) {
         self.read.fetch_add(1, Relaxed);
     }

@@ -23,7 +23,7 @@ use crate::request::name::ObjectName;
 /// their own files, which the store can pin.
 const OBJECT_BYTES_MAX: u64 = 4 << 20;
 
-/// One object may take at most one part in this number of the cache.
+/// One object may take at most the cache's capacity divided by this number.
 const SHARES_MIN: u64 = 16;
 
 /// If a longer object would evict others, it is cached only at its second request, because it would
@@ -51,7 +51,7 @@ const SHARDS_MAX: usize = 256;
 /// within these bounds.
 const REMEMBERED: RangeInclusive<u64> = 4 << 10..=64 << 10;
 
-/// An entry's memory beside its bytes: the cache's maps and the allocator.
+/// An entry's memory overhead in addition to its bytes: the cache's maps and the allocator.
 const OVERHEAD_BYTES: u64 = 512;
 
 /// The average memory of an entry, by which the cache sizes its maps.
@@ -111,7 +111,7 @@ fn options(bytes_max: u64, object_bytes_max: u64) -> Option<Options> {
 
 impl HotObjects {
     /// Creates a cache for `bytes_max` bytes; 0 caches nothing. With `locks`, long objects are
-    /// locked in the page cache, as far as the store permits it; others are copied when they are
+    /// locked in the page cache if the store permits it; other objects are copied when they are
     /// sent.
     pub(crate) fn new(bytes_max: u64, locks: bool) -> Self {
         let object_bytes_max = OBJECT_BYTES_MAX.min(bytes_max / SHARES_MIN);
@@ -134,8 +134,8 @@ impl HotObjects {
     }
 
     /// Returns the object at `path` if it has not changed since it was cached.
-    pub(crate) fn get(&self, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
-        let found = self.cache.as_ref()?.get(path).filter(|object| object.place == place)?;
+    pub(crate) fn get(&self, path: &str, location: ObjectLocation) -> Option<Arc<HotObject>> {
+        let found = self.cache.as_ref()?.get(path).filter(|object| object.location == location)?;
         self.hits.local().fetch_add(1, Relaxed);
         if found.is_unread.load(Relaxed) && found.is_unread.swap(false, Relaxed) {
             self.after_put.read();
@@ -144,7 +144,7 @@ impl HotObjects {
     }
 
     /// Caches an object that was just stored, if such objects are read or if it replaces a cached
-    /// one, and if it does not evict many others. Calls `object` only then.
+    /// one, and if it does not evict many others. Only then calls `object`.
     pub(crate) fn insert_stored(
         &self,
         ObjectName { bucket, key }: &ObjectName,
@@ -190,11 +190,11 @@ impl HotObjects {
         &self,
         store: &Store,
         path: &str,
-        place: ObjectLocation,
+        location: ObjectLocation,
     ) -> Option<HotObject> {
         let lengths = COPIED_BYTES_MAX + 1..=VERIFIED_BYTES_MAX;
-        let object = self.lock_one(store, path, place, lengths)?;
-        HotObject::new(place, &object, HotContent::Locked(Arc::clone(object.locked()?)))
+        let object = self.lock_one(store, path, location, lengths)?;
+        HotObject::new(location, &object, HotContent::Locked(Arc::clone(object.locked()?)))
     }
 
     /// Locks a long object in the page cache, and caches it. Returns it.
@@ -202,11 +202,11 @@ impl HotObjects {
         &self,
         store: &Store,
         path: &str,
-        place: ObjectLocation,
+        location: ObjectLocation,
     ) -> Option<Object> {
-        let object = self.lock_one(store, path, place, LONG_BYTES_MIN..=u64::MAX)?;
+        let object = self.lock_one(store, path, location, LONG_BYTES_MIN..=u64::MAX)?;
         let content = HotContent::Locked(Arc::clone(object.locked()?));
-        if let Some(hot) = HotObject::new(place, &object, content) {
+        if let Some(hot) = HotObject::new(location, &object, content) {
             self.insert(path, hot);
         }
         Some(object)
@@ -216,46 +216,46 @@ impl HotObjects {
         &self,
         store: &Store,
         path: &str,
-        place: ObjectLocation,
+        location: ObjectLocation,
         lengths: RangeInclusive<u64>,
     ) -> Option<Object> {
-        let is_short = store.open_bytes_max_at(place) <= COPIED_BYTES_MAX;
+        let is_short = store.open_bytes_max_at(location) <= COPIED_BYTES_MAX;
         if !self.locks || is_short {
             return None;
         }
         let (bucket, key) = path.split_once('/')?;
-        store.get_locked_at(bucket, key, place, lengths)
+        store.get_locked_at(bucket, key, location, lengths)
     }
 
-    /// Caches a long object that was read from the disk; other objects are cached when they are
-    /// read from the page cache. `place` is the location before the read. May copy 4 MiB.
+    /// Caches a long object that was read from the disk. Other objects are cached when they are
+    /// read from the page cache. `location` is the location before the read. May copy 4 MiB.
     pub(crate) fn insert_long(
         &self,
         store: &Store,
         bucket: &str,
-        place: ObjectLocation,
+        location: ObjectLocation,
         object: &Object,
     ) {
         let is_long = (LONG_BYTES_MIN..=self.object_bytes_max).contains(&object.info.bytes);
         let key = &*object.info.key;
         // The object may have been overwritten after its location was determined.
-        if !is_long || !object.is_in_memory() || store.location(bucket, key) != Some(place) {
+        if !is_long || !object.is_in_memory() || store.location(bucket, key) != Some(location) {
             return;
         }
         let path = format!("{bucket}/{key}");
-        if self.lock_long(store, &path, place).is_some() {
+        if self.lock_long(store, &path, location).is_some() {
             return;
         }
         let content =
             usize::try_from(object.info.bytes).ok().and_then(|all| object.read(0, all).ok());
-        let hot =
-            content.and_then(|content| HotObject::new(place, object, HotContent::Memory(content)));
+        let hot = content
+            .and_then(|content| HotObject::new(location, object, HotContent::Memory(content)));
         if let Some(hot) = hot {
             self.insert(&path, hot);
         }
     }
 
-    /// Notes a request for a long object; returns `true` if it is the first.
+    /// Notes a request for a long object. Returns `true` if it is the first one.
     fn is_first(&self, path: &str) -> bool {
         let hash = self.hasher.hash_one(path);
         let is_first = self.requested.get(&hash).is_none();

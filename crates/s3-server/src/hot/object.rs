@@ -20,8 +20,8 @@ const PAGE_BYTES: u64 = 4096;
 /// An object in memory.
 #[derive(Debug)]
 pub(crate) struct HotObject {
-    /// The entry is valid only while the object is at this location.
-    pub(crate) place: ObjectLocation,
+    /// The object's location. The entry is valid only while the object is at this location.
+    pub(crate) location: ObjectLocation,
     pub(crate) head: PreparedHead,
     pub(crate) content: HotContent,
     pub(crate) info: ObjectInfo,
@@ -52,8 +52,12 @@ pub(crate) struct HotChecksum {
 
 impl HotObject {
     /// Returns an object at this location with this content; `None` if it is encrypted.
-    pub(crate) fn new(place: ObjectLocation, object: &Object, content: HotContent) -> Option<Self> {
-        Self::with(place, object.info.clone(), &object.attributes, content)
+    pub(crate) fn new(
+        location: ObjectLocation,
+        object: &Object,
+        content: HotContent,
+    ) -> Option<Self> {
+        Self::with(location, object.info.clone(), &object.attributes, content)
     }
 
     /// Returns an object that was just stored; `None` if it is encrypted.
@@ -67,7 +71,7 @@ impl HotObject {
     }
 
     fn with(
-        place: ObjectLocation,
+        location: ObjectLocation,
         info: ObjectInfo,
         attributes: &Attributes,
         content: HotContent,
@@ -77,7 +81,7 @@ impl HotObject {
             return None;
         }
         Some(Self {
-            place,
+            location,
             head: PreparedHead::new(|head| describe(&info, attributes, head)).ok()?,
             content,
             tags: tags::alone(attributes),

@@ -1,4 +1,4 @@
-//! How much memory the cache may take, as others need it.
+//! Adapts the cache's capacity to the memory that other users leave.
 
 use crate::hot::HotObjects;
 
@@ -8,10 +8,11 @@ const BYTES_MIN: u64 = 8 << 20;
 /// The memory that the cache may take, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// What others leave of the memory that they share with the cache; `None` if they share none.
+    /// The part of the memory shared with other users that they do not use; `None` if the cache
+    /// shares no memory.
     pub(crate) shared: Option<u64>,
-    /// The memory that is available to this process, and that it leaves to the system; `None` if
-    /// that is unknown, or without a limit.
+    /// The memory available to this process, and the memory that it leaves to the system; `None` if
+    /// this is unknown or unlimited.
     pub(crate) available: Option<(u64, u64)>,
 }
 
@@ -23,7 +24,7 @@ impl HotObjects {
         }
     }
 
-    /// Gives the cache the memory for which there is room, up to its maximum.
+    /// Sets the cache's capacity to the available memory, up to its maximum.
     pub(crate) fn adapt(&self, room: Room) {
         let Some(cache) = &self.cache else { return };
         let beyond =

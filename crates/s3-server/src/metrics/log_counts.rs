@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) struct LogCounts {
     /// Records in stored objects.
     pub(crate) delivered: Count,
-    /// Records for which there was no memory.
+    /// Records dropped for lack of memory.
     pub(crate) without_memory: Count,
     /// Records that the target bucket does not accept, or whose target bucket was deleted.
     pub(crate) refused: Count,

@@ -50,8 +50,8 @@ impl Kind {
         }
     }
 
-    /// Returns a request's kind: by its operation, or by its method if the server does not have the
-    /// operation.
+    /// Returns a request's kind: by its operation, or by its method if the server does not support
+    /// the operation.
     pub(crate) fn of(operation: Option<Operation>, method: &Method) -> Self {
         use Operation as O;
         match operation {
@@ -102,7 +102,7 @@ pub(crate) struct Metrics {
     pub(crate) refusals: LogLimit<S3ErrorCode>,
 }
 
-/// The counters that each request changes, for some of the threads.
+/// The counters that each request changes, shared by some of the threads.
 #[derive(Debug, Default)]
 struct Counters {
     kinds: [Requests; Kind::ALL.len()],

@@ -74,7 +74,7 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
     Ok(Answer::ok().with_some(versions::VERSION_ID.as_str(), version.await?))
 }
 
-/// How an operation uses an object's ACL.
+/// The use of an object's ACL by an operation.
 struct Use {
     operation: &'static str,
     permission: Permission,
@@ -82,8 +82,8 @@ struct Use {
 
 impl Use {
     /// Fails if the client may not use this object's ACL. A right to the bucket is not enough for
-    /// the ACL of an object that another user owns: such an object may have replaced the one for
-    /// which the operation was allowed.
+    /// the ACL of an object that another user owns, because such an object may have replaced the
+    /// authorized one.
     fn check(
         &self,
         caller: &Caller,

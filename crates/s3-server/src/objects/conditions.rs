@@ -60,7 +60,8 @@ impl Conditions {
             || self.if_unmodified_since.is_some()
     }
 
-    /// Returns the name of the condition that failed, for a read that failed by one.
+    /// Returns the name of the condition that failed, for a read that failed because of a
+    /// condition.
     pub(crate) fn failed(&self) -> &'static str {
         if self.if_match.is_some() { "If-Match" } else { "If-Unmodified-Since" }
     }
@@ -100,7 +101,7 @@ fn with_quotes(tags: &str) -> Cow<'_, str> {
     quoted.join(",").into()
 }
 
-/// Stands for an ETag that no object can have. No object is known to have this one either.
+/// An ETag that no object can have. No object is known to have this one either.
 const NO_ETAG: Etag = Etag { md5: [0; 16], parts: u16::MAX };
 
 /// Returns the precondition in a write's `If-Match` or `If-None-Match` header.
@@ -155,8 +156,8 @@ pub(crate) struct DeleteConditions {
 }
 
 impl DeleteConditions {
-    /// Finds out the stored length of an encrypted object that was uploaded in parts: the condition
-    /// on the length needs it.
+    /// Determines the stored length of an encrypted object that was uploaded in parts, if the
+    /// condition on the length needs it.
     pub(crate) fn resolve(self, store: &Store, bucket: &str, key: &str) -> Self {
         if self.bytes.is_none() {
             return self;

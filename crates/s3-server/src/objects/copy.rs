@@ -56,7 +56,8 @@ pub(crate) const SOURCE_VERSION: &str = "x-amz-copy-source-version-id";
 const METADATA_DIRECTIVE: &str = "x-amz-metadata-directive";
 const TAGGING_DIRECTIVE: &str = "x-amz-tagging-directive";
 
-/// As in S3, a copy has the redirect in its request, and never its source's redirect.
+/// The attribute with the redirect. As in S3, a copy has the redirect in its request, and never its
+/// source's redirect.
 const REDIRECT: &str = "x-amz-website-redirect-location";
 
 pub(crate) async fn copy_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
@@ -80,7 +81,7 @@ pub(crate) async fn copy_object(haul: &Haul, request: &Request, _body: Body) -> 
     Ok(described(answer, master.as_ref()))
 }
 
-/// What a copy request asks for.
+/// The parameters of a copy request.
 struct CopyRequest {
     from: Source,
     to: ObjectName,
@@ -107,7 +108,7 @@ struct CopyRequest {
 
 /// A stored copy.
 struct Copied {
-    /// The length in it is the one that clients see.
+    /// The object's description, with the length that clients see.
     info: ObjectInfo,
     checksum: Checksum,
     expiration: Option<String>,
@@ -367,7 +368,7 @@ fn tags_of_source(
     Ok(tags)
 }
 
-/// Fails with 412 if a condition on the source does not hold, whatever its kind.
+/// Fails with 412 if any condition on the source does not hold.
 pub(crate) fn check_conditions(conditions: &Conditions, info: &ObjectInfo) -> S3Result<()> {
     if matches!(conditions.verdict(info), Verdict::Proceed { .. }) {
         return Ok(());

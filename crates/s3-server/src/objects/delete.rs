@@ -31,7 +31,7 @@ use crate::xml::writer::Xml;
 /// The maximum number of objects that one request can delete, as in S3.
 const DELETE_MAX: usize = 1000;
 
-/// The memory for a deletion's outcome in a response, beside key and version ID, in bytes.
+/// The memory for a deletion's outcome in a response, in addition to key and version ID, in bytes.
 const OUTCOME_BYTES: usize = 512;
 
 pub(crate) async fn delete_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
@@ -97,7 +97,7 @@ pub(crate) async fn delete_objects(haul: &Haul, request: &Request, body: Body) -
     Ok(Answer::xml_reserved(document, memory))
 }
 
-/// Returns the approximate length of the response: an error's message has the key, too.
+/// Returns the approximate length of the response. An error's message repeats the key.
 fn outcome_bytes(objects: &[ListedDeletion]) -> usize {
     let bytes = |object: &ListedDeletion| {
         let version_bytes = object.version().map_or(0, str::len);
@@ -106,7 +106,7 @@ fn outcome_bytes(objects: &[ListedDeletion]) -> usize {
     objects.iter().map(bytes).sum()
 }
 
-/// Writes the deleted objects, and after them the errors.
+/// Writes the deleted objects, followed by the errors.
 fn write_outcomes(xml: &mut Xml, outcomes: &[(ListedDeletion, S3Result<Deleted>)], is_quiet: bool) {
     for (object, outcome) in outcomes.iter().filter(|_| !is_quiet) {
         let Ok(deleted) = outcome else { continue };
@@ -134,7 +134,7 @@ fn write_outcomes(xml: &mut Xml, outcomes: &[(ListedDeletion, S3Result<Deleted>)
 #[derive(Debug)]
 struct ListedDeletions {
     objects: Vec<ListedDeletion>,
-    /// `true` if the response has errors only.
+    /// `true` if the response contains only errors.
     is_quiet: bool,
 }
 
@@ -245,7 +245,7 @@ fn delete_listed(
     objects.into_iter().zip(outcomes).collect()
 }
 
-/// A deletion that a request asks for.
+/// A requested deletion.
 struct Asked {
     /// `None` for the current object.
     version: Option<VersionId>,
@@ -254,9 +254,9 @@ struct Asked {
     bypasses_governance: bool,
 }
 
-/// Deletes objects with one store call; returns each object's outcome. The ID of a missing version
-/// is part of the response, too, but a bucket without versions has only the ID `null`, which
-/// responses omit.
+/// Deletes objects with one store call; returns each object's outcome. The response includes the ID
+/// of a missing version, but a bucket without versions has only the ID `null`, which responses
+/// omit.
 fn delete_all(store: &Store, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S3Result<Deleted>> {
     let has_versions = versions::has_versions(store, bucket);
     let tests: Vec<_> = deletions

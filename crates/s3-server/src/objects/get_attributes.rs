@@ -60,7 +60,7 @@ pub(crate) async fn get_object_attributes(
         .with_some("x-amz-version-id", versions::shown(&haul.store(), bucket, info.version_id)))
 }
 
-/// The attributes that a request asks for.
+/// The requested attributes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted {
     etag: bool,

@@ -27,7 +27,7 @@ const CLASSES: [&str; 12] = [
     "STANDARD_IA",
 ];
 
-/// The headers that are stored as they are. `Expires` need not be a date: S3 keeps the text.
+/// The headers that are stored unchanged. `Expires` need not be a date: S3 keeps the text.
 const STORED: [&str; 6] = [
     "cache-control",
     "content-disposition",

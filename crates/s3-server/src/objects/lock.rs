@@ -57,7 +57,7 @@ impl LockHeaders {
     ///
     /// # Errors
     /// If the headers are invalid, if the bucket has no object lock, or if the client may not lock
-    /// objects: a policy or a bucket ACL that only allows to store objects does not suffice.
+    /// objects: a policy or a bucket ACL that only allows storing objects does not suffice.
     pub(crate) fn into_lock(
         self,
         store: &Store,
@@ -200,16 +200,15 @@ pub(crate) async fn get_object_legal_hold(
     Ok(Answer::xml(LegalHold { is_on }.text()))
 }
 
-/// The header of a request that may remove what is retained in governance mode.
+/// The header of a request that may remove versions retained in governance mode.
 const BYPASS: &str = "x-amz-bypass-governance-retention";
 
-/// Returns `true` if a request asks to remove what is retained in governance mode.
+/// Returns `true` if a request asks to remove versions retained in governance mode.
 pub(crate) fn wants_bypass(fields: &Fields) -> bool {
     fields.text(BYPASS).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
-/// Returns `true` if the client has the right to remove versions that are retained in governance
-/// mode.
+/// Returns `true` if the client has the right to remove versions retained in governance mode.
 pub(crate) fn may_bypass(caller: &Caller, store: &Store, name: &ObjectName) -> S3Result<bool> {
     let (operation, action) = ("BypassGovernanceRetention", Action::Use(Right::Admin));
     let ObjectName { bucket, key } = name;
@@ -299,7 +298,7 @@ impl Document for LegalHold {
     }
 }
 
-/// Returns a time in milliseconds: a client may send a retention's end back, and it must not become
+/// Returns a time in milliseconds. A client may send back a retention's end, which must not become
 /// earlier.
 fn exact_time(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

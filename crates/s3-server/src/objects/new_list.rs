@@ -2,8 +2,8 @@
 //!
 //! The bucket owner owns an object that the owner, or a key with a right to the bucket, stores. A
 //! user owns an object that only the bucket policy or the bucket's ACL allows the user to store. A
-//! client may set an ACL for an object that its user owns; for another one, it needs the right that
-//! replacing the ACL needs.
+//! client may set an ACL for an object that its user owns. For any other object, it needs the right
+//! to replace the ACL.
 
 use haul_file_store::{Attributes, Store};
 
@@ -30,7 +30,7 @@ impl NewObjectList {
     /// Returns the ACL that a request sets for an object that it stores.
     ///
     /// # Errors
-    /// If the ACL is invalid, if the bucket does not take it, or if the client may not set it.
+    /// If the ACL is invalid, if the bucket does not accept it, or if the client may not set it.
     pub(crate) async fn of(haul: &Haul, request: &Request) -> S3Result<Self> {
         let (caller, name) = (request.caller(), request.name());
         let bucket = &name.bucket;
@@ -82,7 +82,7 @@ fn check_right(caller: &Caller, store: &Store, is_own: bool, name: &ObjectName) 
     }
 }
 
-/// Sets the bucket setting without which no object's ACL is read.
+/// Sets the bucket setting that is required for reading any object's ACL.
 pub(crate) fn announce(store: &Store, bucket: &str) -> S3Result<()> {
     store.set_bucket_setting(bucket, OBJECT_LISTS, Some("1")).map_err(from_store)
 }

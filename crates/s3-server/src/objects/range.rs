@@ -9,13 +9,13 @@ use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::request::head::Head;
 use crate::request::operation::{PART_NUMBER, part_number};
 
-/// What a request asks for in an object.
+/// The part of an object that a request selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum Selection {
     All,
     /// The value of the `Range` header.
     Range(Vec<u8>),
-    /// A part number, from 1 on.
+    /// A part number, at least 1.
     Part(u16),
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Selected {
     pub(crate) content_range: Option<String>,
 }
 
-impl Wanted {
+impl Selection {
     /// Reads the `Range` header and the query parameter `partNumber`.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Wanted {
     /// Returns the bytes to read from an object whose parts have the lengths `part_bytes`.
     ///
     /// # Errors
-    /// If the object has none of them.
+    /// If the object has none of the requested bytes.
     pub(crate) fn select(&self, part_bytes: &[u64]) -> S3Result<Selected> {
         let object_bytes: u64 = part_bytes.iter().sum();
         let whole = Selected { bytes: 0..object_bytes, content_range: None };
@@ -80,7 +80,7 @@ impl Wanted {
 }
 
 /// Returns the bytes that a `Range` value selects; `None` for a value that is ignored: a malformed
-/// one, one in another unit, and as in S3 one with several ranges.
+/// one, one in another unit, and, as in S3, one with several ranges.
 fn byte_range(value: &[u8], object_bytes: u64) -> S3Result<Option<Bytes<u64>>> {
     if value.iter().any(|byte| matches!(byte, b',' | b' ' | b'\t')) {
         return Ok(None);
@@ -132,7 +132,7 @@ mod tests {
     use crate::request::head::tests::head;
 
     fn range(value: &str, object_bytes: u64) -> S3Result<Selected> {
-        Wanted::Range(value.into()).select(&[object_bytes])
+        Selection::Range(value.into()).select(&[object_bytes])
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn parts_are_counted_from_one() {
         let parts = [5, 0, 3];
-        let part = |number| Wanted::Part(number).select(&parts);
+        let part = |number| Selection::Part(number).select(&parts);
         assert_eq!(part(1).unwrap().bytes, 0..5);
         assert_eq!(part(2).unwrap(), Selected { bytes: 5..5, content_range: None });
         assert_eq!(part(3).unwrap().content_range.unwrap(), "bytes 5-7/8");
@@ -198,14 +198,14 @@ mod tests {
 
     #[test]
     fn whole_object_has_no_content_range() {
-        let all = Wanted::All.select(&[5, 3]).unwrap();
+        let all = Selection::All.select(&[5, 3]).unwrap();
         assert_eq!(all, Selected { bytes: 0..8, content_range: None });
     }
 
     #[test]
     fn request_has_a_range_or_a_part() {
         let code = |line: &str, fields: &[(&str, &str)]| {
-            let error = Wanted::from_request(&head(line, fields)).err();
+            let error = Selection::from_request(&head(line, fields)).err();
             error.map(|error| error.code().as_str()).unwrap_or_default()
         };
         let range = [("range", "bytes=0-1")];
@@ -215,7 +215,7 @@ mod tests {
             let line = format!("GET /b/k?partNumber={number}");
             assert_eq!(code(&line, &range), "InvalidArgument", "{number}");
         }
-        let wanted = Wanted::from_request(&head("GET /b/k", &range)).unwrap();
-        assert_eq!(wanted, Wanted::Range(b"bytes=0-1".to_vec()));
+        let wanted = Selection::from_request(&head("GET /b/k", &range)).unwrap();
+        assert_eq!(wanted, Selection::Range(b"bytes=0-1".to_vec()));
     }
 }

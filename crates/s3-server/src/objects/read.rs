@@ -19,7 +19,7 @@ use crate::errors::{S3Error, S3ErrorCode, S3Result, check_key, invalid_argument,
 use crate::hot::HotObjects;
 use crate::objects::conditions::Conditions;
 use crate::objects::lock;
-use crate::objects::range::{Selected, Wanted, check_part};
+use crate::objects::range::{Selected, Selection, check_part};
 use crate::request::head::Head;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
@@ -39,17 +39,17 @@ const REPLACED: [(&str, &str); 6] = [
     ("response-expires", "expires"),
 ];
 
-/// The header with which a client asks for an object's checksum.
+/// The header with which a client requests an object's checksum.
 pub(crate) const CHECKSUM_MODE: &str = "x-amz-checksum-mode";
 
-/// The longest range for which only the blocks that it touches are read, in bytes.
+/// The maximum length, in bytes, of a range for which only its blocks are read.
 const SHORT_RANGE_BYTES: u64 = 256 << 10;
 
-/// What a read of an object asks for.
+/// The parameters of a read of an object.
 pub(crate) struct Read {
     pub(crate) version: Option<VersionId>,
     pub(crate) conditions: Conditions,
-    pub(crate) wanted: Wanted,
+    pub(crate) selection: Selection,
     pub(crate) with_checksum: bool,
     pub(crate) customer: Option<CustomerKey>,
     /// The response headers that the request replaces.
@@ -75,7 +75,7 @@ impl Read {
         Ok(Self {
             version: versions::parse(head.query.get("versionId"))?,
             conditions: Conditions::from_fields(&head.fields),
-            wanted: Wanted::from_request(head)?,
+            selection: Selection::from_request(head)?,
             with_checksum: head.fields.has(CHECKSUM_MODE),
             customer: key_of_read(&head.fields)?,
             replaced,
@@ -85,7 +85,7 @@ impl Read {
     /// Returns the bytes to send from an object whose parts have the lengths `part_bytes`.
     ///
     /// # Errors
-    /// The response, if a condition fails; and fails like [`Wanted::select`].
+    /// Fails with the response for a failed condition, and like [`Selection::select`].
     pub(crate) fn select(
         &self,
         info: &ObjectInfo,
@@ -93,8 +93,8 @@ impl Read {
         part_bytes: &[u64],
     ) -> S3Result<Selected> {
         match self.conditions.verdict(info) {
-            Verdict::Proceed { with_ranges: false } => Wanted::All.select(part_bytes),
-            Verdict::Proceed { with_ranges: true } => self.wanted.select(part_bytes),
+            Verdict::Proceed { with_ranges: false } => Selection::All.select(part_bytes),
+            Verdict::Proceed { with_ranges: true } => self.selection.select(part_bytes),
             Verdict::Failed => {
                 let message = "At least one of the pre-conditions you specified did not hold";
                 Err(refuse(S3ErrorCode::PreconditionFailed, message)
@@ -104,17 +104,17 @@ impl Read {
         }
     }
 
-    /// Returns `true` for a range that is short whatever the object's length.
+    /// Returns `true` for a range that is short regardless of the object's length.
     fn is_short(&self) -> bool {
-        let Wanted::Range(_) = &self.wanted else { return false };
-        let selected = self.wanted.select(&[u64::MAX / 2]).ok();
+        let Selection::Range(_) = &self.selection else { return false };
+        let selected = self.selection.select(&[u64::MAX / 2]).ok();
         selected.is_some_and(|Selected { bytes, .. }| bytes.end - bytes.start <= SHORT_RANGE_BYTES)
     }
 
-    /// Fails if an object in parts lacks the requested part, as in S3 even if the request lacks the
-    /// object's key: the ETag has the number of parts.
+    /// Fails if an object in parts lacks the requested part; as in S3, even if the request lacks
+    /// the object's key. The ETag has the number of parts.
     fn check_part(&self, info: &ObjectInfo) -> S3Result<()> {
-        match (self.wanted.part(), usize::from(info.etag.part_count())) {
+        match (self.selection.part(), usize::from(info.etag.part_count())) {
             (None, _) | (Some(_), 0) => Ok(()),
             (Some(number), parts) => check_part(number, parts).map(drop),
         }
@@ -141,7 +141,7 @@ impl Read {
             }
         }
         answer = lock::add_headers(answer, attributes);
-        if self.wanted.part().is_some() && info.etag.part_count() > 0 {
+        if self.selection.part().is_some() && info.etag.part_count() > 0 {
             answer.add("x-amz-mp-parts-count", info.etag.part_count().to_string());
         }
         let tags = attributes.tags().len();
@@ -161,7 +161,7 @@ impl Read {
     /// Returns the checksum of the bytes in the response: the whole object, or one part.
     fn checksum(&self, object: &Object, selected: &Selected) -> Option<Checksum> {
         let attributes = &object.attributes;
-        match self.wanted.part().filter(|_| object.info.etag.part_count() > 0) {
+        match self.selection.part().filter(|_| object.info.etag.part_count() > 0) {
             Some(number) => {
                 PartChecksums::from_attributes(attributes)?.get(usize::from(number).checked_sub(1)?)
             }
@@ -306,8 +306,8 @@ pub(crate) async fn head_object(haul: &Haul, request: &Request, _body: Body) -> 
     Ok(Answer { content: AnswerContent::Head(bytes), ..answer })
 }
 
-/// Returns the response to a client whose copy is current, with the headers with which a cache
-/// renews its copy (RFC 9110, 15.4.5).
+/// Returns the response to a client whose copy is current, with the headers for renewing the
+/// client's cache (RFC 9110, 15.4.5).
 fn not_modified(info: &ObjectInfo, attributes: &Attributes) -> S3Error {
     let mut headers = HeaderMap::new();
     for name in ["cache-control", "expires"] {

@@ -63,8 +63,8 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
     Ok(described(answer, master.as_ref()))
 }
 
-/// Fails if the bucket does not exist. If corruption may hide its creation or deletion, the change
-/// to the object decides: a new object version ends the doubt.
+/// Fails if the bucket does not exist. Succeeds if corruption may hide its creation or deletion:
+/// the change to the object then decides.
 pub(crate) fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
     match store.bucket(bucket) {
         Ok(_) | Err(Error::Damaged { .. }) => Ok(()),
@@ -76,13 +76,13 @@ pub(crate) struct Put {
     pub(crate) name: ObjectName,
     pub(crate) attributes: Attributes,
     pub(crate) precondition: Precondition,
-    /// The key that seals the object's data key; `None` stores the object as it is.
+    /// The key that seals the object's data key; `None` stores the object unencrypted.
     pub(crate) master: Option<Master>,
 }
 
-/// A stored object, as the response describes it.
+/// A stored object, as described by the response.
 pub(crate) struct Stored {
-    /// The length in it is the one that clients see.
+    /// The object's description, with the length that clients see.
     pub(crate) info: ObjectInfo,
     /// The value of `x-amz-expiration`.
     pub(crate) expiration: Option<String>,
@@ -135,7 +135,7 @@ impl Put {
     }
 }
 
-/// An object whose body was received, and that is not stored yet.
+/// An object that was received, and is not stored yet.
 struct SmallPut {
     name: ObjectName,
     attributes: Attributes,
@@ -150,8 +150,8 @@ struct StartedPut {
 }
 
 impl SmallPut {
-    /// Stores the object. Uses a blocking thread only if the PUT would wait for anything but the
-    /// log's sync.
+    /// Stores the object. Uses a blocking thread only if the PUT would have to wait for more than
+    /// the log's sync.
     async fn store(mut self, haul: &Haul) -> S3Result<(ObjectInfo, Option<Checksum>)> {
         let started = self.start(&haul.store())?;
         let hot = Arc::clone(&haul.hot);

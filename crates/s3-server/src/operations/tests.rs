@@ -110,7 +110,7 @@ fn request(operation: Operation, line: &str, fields: &[(&str, &str)]) -> Request
     }
 }
 
-/// Executes each operation that reads the object, and returns why it was rejected, if it was.
+/// Executes each operation that reads the object, and returns the reasons for rejections.
 fn refusals(bucket: &Bucket) -> [Option<String>; 5] {
     macro_rules! outcome {
         ($operation:ident = $variant:ident, $line:expr, $fields:expr) => {{

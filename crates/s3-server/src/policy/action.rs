@@ -24,7 +24,7 @@ pub(crate) fn has_version(operation: &str) -> bool {
 }
 
 /// Returns an S3 operation's action. One action may cover several operations, for example the steps
-/// of an upload. Operations on versions have actions of their own.
+/// of an upload. Operations on versions have their own actions.
 pub(crate) fn action_of(operation: &str, has_version: bool) -> String {
     let name = match operation {
         "ListBuckets" => "ListAllMyBuckets",

@@ -1,4 +1,4 @@
-//! The names of AWS's S3 actions, also of actions that this server does not implement: policies
+//! The names of AWS's S3 actions, including actions that this server does not implement: policies
 //! that name them are valid.
 
 use crate::pattern;
@@ -35,7 +35,7 @@ const BUCKETS: &str = "
     UpdateBucketMetadataInventoryTableConfiguration
     UpdateBucketMetadataJournalTableConfiguration";
 
-/// Actions on neither, such as actions on access points.
+/// Other actions, such as actions on access points.
 const OTHERS: &str = "
     AssociateAccessGrantsIdentityCenter CreateAccessGrant CreateAccessGrantsInstance
     CreateAccessGrantsLocation CreateAccessPoint CreateAccessPointForObjectLambda CreateJob

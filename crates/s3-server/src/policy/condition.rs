@@ -1,4 +1,4 @@
-//! A statement's conditions: a value in the request, an operator and the values to compare with.
+//! A statement's conditions: a value in the request, an operator and the values for comparison.
 
 use std::borrow::Cow;
 
@@ -87,8 +87,8 @@ impl Condition {
 }
 
 impl Key {
-    /// Parses the name of a condition key; `None` if this server does not know its value. Names are
-    /// compared without regard to case, except tag names.
+    /// Parses the name of a condition key; `None` if this server does not know its value. Ignores
+    /// case, except in tag names.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let lower = name.to_ascii_lowercase();
         for (prefix, tag) in [
@@ -126,8 +126,8 @@ impl Key {
         })
     }
 
-    /// Returns a policy's value in the form in which requests have it: operator keys by their
-    /// names.
+    /// Converts a policy's value to the form that requests have, such as a key's name for an
+    /// operator key.
     pub(super) fn comparable(&self, comparison: Comparison, value: String) -> String {
         match (self, comparison) {
             (Self::Encryption(EncryptionPart::KeyName), Comparison::Text) => {

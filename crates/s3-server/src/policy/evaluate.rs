@@ -4,7 +4,7 @@ use crate::pattern;
 use crate::policy::condition::{Facts, Key};
 use crate::policy::statement::{Effect, Names, Patterns, Policy, Principals, Statement};
 
-/// A request, as policies see it.
+/// A request, as seen by policies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub(crate) client: Client<'a>,
@@ -19,7 +19,7 @@ pub(crate) struct Access<'a> {
 pub(crate) enum Client<'a> {
     /// The user whose key signed the request; `None` if it is not signed.
     User(Option<&'a str>),
-    /// A part of the server, which acts for another bucket's owner.
+    /// A part of the server that acts for another bucket's owner.
     Service(&'a str),
 }
 
@@ -83,7 +83,7 @@ impl Names {
 }
 
 impl Patterns {
-    /// Action names are compared without regard to case.
+    /// Ignores case in action names.
     fn match_action(&self, action: &str) -> bool {
         let lower = action.to_ascii_lowercase();
         self.matches(|listed| pattern::matches(&listed.to_ascii_lowercase(), &lower))

@@ -1,5 +1,5 @@
-//! Finds what AWS rejects in a new policy, although it would only have no effect: a policy that is
-//! already stored with it stays in force.
+//! Finds parts of a new policy that AWS rejects although they would only have no effect. A policy
+//! with such parts that is already stored stays in force.
 
 use crate::policy::action_names::ActionKinds;
 use crate::policy::statement::{Patterns, Policy, Principals, Statement};
@@ -9,7 +9,7 @@ impl Policy {
     ///
     /// # Errors
     /// If an action in a statement applies to none of the statement's resources, if a statement
-    /// names users beside everyone that `is_user` does not know, or if two statements have one name.
+    /// names unknown users (`is_user`) in addition to everyone, or if two statements share an ID.
     pub(crate) fn check_new(&self, is_user: impl Fn(&str) -> bool) -> Result<(), String> {
         for (number, statement) in (1..).zip(&self.statements) {
             let checked = statement.check_actions().and_then(|()| statement.check_users(&is_user));
@@ -28,7 +28,7 @@ impl Policy {
 
 impl Statement {
     /// Fails if an action applies to no resource. A pattern passes if it matches at least one
-    /// action that does.
+    /// action that applies to a resource.
     fn check_actions(&self) -> Result<(), String> {
         let (Patterns::OneOf(actions), Patterns::OneOf(resources)) =
             (&self.actions, &self.resources)
@@ -68,7 +68,7 @@ impl Statement {
 }
 
 /// Returns `true` if a pattern matches the policy's bucket. The part before a pattern's first slash
-/// always does.
+/// always matches it.
 fn may_be_bucket(resource: &str) -> bool {
     !resource.contains('/')
 }

@@ -1,10 +1,10 @@
-//! Finds members that a JSON object has twice; `serde_json` returns only the last one.
+//! Finds duplicate members of JSON objects; `serde_json` returns only the last one.
 
 use std::collections::HashSet;
 
 use serde_json::Deserializer;
 
-/// Returns the name of a member that an object has twice, in a text that is valid JSON.
+/// Returns the name of a duplicate member in an object, in a valid JSON text.
 pub(super) fn repeated_member(json: &str) -> Option<String> {
     // The names in each open object; an empty set for an open array.
     let mut open: Vec<HashSet<String>> = Vec::new();

@@ -41,7 +41,7 @@ pub(super) enum Operand {
     Pattern(String),
     Arn(String),
     Number(Order, i64),
-    /// In seconds since 1970.
+    /// A time, in seconds since 1970.
     Time(Order, i64),
     Flag(bool),
     /// An address and the number of leading bits that are compared.
@@ -90,7 +90,7 @@ impl Operand {
         }
     }
 
-    /// Returns the total length of a pattern's pieces that are slow to compare.
+    /// Returns the total length of the pieces of a pattern that are slow to compare.
     pub(super) fn slow_pattern_bytes(&self) -> usize {
         match self {
             Self::Pattern(pattern) | Self::Arn(pattern) => pattern::slow_bytes(pattern),
@@ -119,7 +119,7 @@ fn matches_arn(pattern: &str, arn: &str) -> bool {
     patterns.len() == parts.len() && pairs.all(|(pattern, part)| pattern::matches(pattern, part))
 }
 
-/// Parses a time, a date, which begins at midnight in UTC, or a number of seconds since 1970.
+/// Parses a time, a date (midnight in UTC), or a number of seconds since 1970.
 fn seconds(text: &str) -> Option<i64> {
     if let Ok(seconds) = text.parse() {
         return Some(seconds);

@@ -1,4 +1,4 @@
-//! Parses a policy's text. Rejects what this server would not enforce as AWS does.
+//! Parses a policy's text. Rejects parts that this server would not enforce as AWS does.
 
 use serde_json::{Map, Value};
 
@@ -13,10 +13,10 @@ use crate::policy::statement::{Effect, Names, Patterns, Policy, Principals, Stat
 pub(crate) const POLICY_BYTES_MAX: usize = 20 * 1024;
 
 /// The maximum total length of the pattern pieces that are compared at each position in a text, in
-/// bytes: a request may name a thousand keys, and a header may have many KiB.
+/// bytes. A request may name a thousand keys, and a header may have many KiB.
 const SLOW_PATTERN_BYTES_MAX: usize = 512;
 
-/// The principal that is every client.
+/// The principal that stands for every client.
 const EVERYONE: &str = "*";
 
 /// The prefix of bucket and object names in policies.
@@ -29,7 +29,7 @@ impl Policy {
     /// Parses a bucket policy for the bucket `bucket`.
     ///
     /// # Errors
-    /// Returns why the text is malformed or not supported.
+    /// The reason why the text is malformed or not supported.
     pub(crate) fn parse(text: &str, bucket: &str) -> Parsed<Self> {
         if text.len() > POLICY_BYTES_MAX {
             return Err(format!("a policy has at most {POLICY_BYTES_MAX} bytes"));
@@ -164,7 +164,7 @@ fn canonical_user(name: &str) -> Parsed<String> {
     Ok(name.to_owned())
 }
 
-/// Checks a service name. Services that this server does not have send no requests.
+/// Checks a service name. Services that this server lacks send no requests.
 fn service(name: &str) -> Parsed<String> {
     if name.is_empty() || name.contains(['*', '?']) {
         return Err(format!("the service \"{name}\" is not supported"));

@@ -31,7 +31,7 @@ pub(super) enum Effect {
 /// The clients to which a statement applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Principals {
-    /// All clients, also those that do not sign their requests, and these services.
+    /// All clients, including clients that do not sign their requests, and these services.
     Everyone {
         /// The users that the statement names in addition to everyone.
         users: Vec<String>,

@@ -258,7 +258,7 @@ fn refused_policies_name_the_reason() {
     }
 }
 
-/// The earlier member would be dropped, and with it a condition or the effect.
+/// A JSON parser would drop the earlier member, and with it a condition or the effect.
 #[test]
 fn members_that_are_given_twice_are_refused() {
     const VALID: &str = r#"{"Statement": {"Effect": "Deny", "Principal": "*", "Action": "s3:*",

@@ -22,8 +22,7 @@ impl Domains {
     }
 
     /// Returns the bucket that a host names, below the longest domain to which the host belongs.
-    /// Names are compared without regard to case. The name of a domain itself names no bucket, even
-    /// below another domain.
+    /// Case is ignored. A domain's own name names no bucket, even below another domain.
     pub(crate) fn bucket_of(&self, host: &str) -> Option<String> {
         if self.is_empty() {
             return None;
@@ -45,7 +44,7 @@ impl Domains {
     }
 }
 
-/// Returns why a server cannot have a domain with this name; `None` if it can.
+/// Returns the reason why a server cannot have a domain with this name; `None` if it can.
 pub(crate) fn invalid(name: &str) -> Option<&'static str> {
     let is_label = |label: &str| {
         !label.is_empty()

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-/// The header in which SDKs name the algorithm of the checksum that they send.
+/// The header with the algorithm of the checksum that an SDK sends.
 pub(crate) const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
 
-/// A request's header fields, with names in lower case. One buffer holds all names, and one all
-/// values: a request asks for about a hundred names, most of which it does not have.
+/// A request's header fields, with names in lower case. One buffer contains all names, and one all
+/// values: the server looks up about a hundred names, most of which a request lacks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fields {
     names: String,
@@ -14,7 +14,8 @@ pub(crate) struct Fields {
     ends: Vec<Ends>,
 }
 
-/// Where a field's name and value end in the buffers; they begin where the previous field's end.
+/// The ends of a field's name and value in the buffers. They begin at the ends of the previous
+/// field.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     name: usize,
@@ -22,7 +23,7 @@ struct Ends {
 }
 
 impl Fields {
-    /// Creates an empty list with room for `count` fields with `bytes` bytes.
+    /// Creates an empty list with space for `count` fields with `bytes` bytes.
     pub(crate) fn with_capacity(count: usize, bytes: usize) -> Self {
         let (names, values) = (String::with_capacity(bytes / 2), Vec::with_capacity(bytes));
         Self { names, values, ends: Vec::with_capacity(count) }
@@ -84,7 +85,8 @@ impl Fields {
         str::from_utf8(self.first(name)?).ok()
     }
 
-    /// Like [`Self::text`], but `None` also for an empty value, as S3 treats most fields.
+    /// Returns the value like [`Self::text`]; `None` also for an empty value, which S3 ignores in
+    /// most fields.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         self.text(name).filter(|value| !value.is_empty())
     }

@@ -13,9 +13,9 @@ use crate::request::query::Query;
 #[derive(Debug, Clone)]
 pub(crate) struct Head {
     pub(crate) method: Method,
-    /// The path and the query, as the client sent them.
+    /// The path and the query, as received.
     pub(crate) target: String,
-    /// The decoded path, as the client signed it; `None` if it is malformed.
+    /// The decoded path, as signed by the client; `None` if it is malformed.
     pub(crate) path: Option<String>,
     pub(crate) query: Query,
     pub(crate) fields: Fields,
@@ -49,7 +49,7 @@ impl Head {
         Some(Self { is_old, ..head })
     }
 
-    /// Returns the head of a request that has the types of the crate `http`.
+    /// Returns the head of a request of the crate `http`.
     pub(crate) fn from_http<B>(request: &http::Request<B>, domains: &Domains) -> Self {
         let fields = from_headers(request.headers());
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
@@ -95,7 +95,7 @@ impl Head {
         }
     }
 
-    /// Returns the path as the client sent it.
+    /// Returns the path as received.
     pub(crate) fn raw_path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }

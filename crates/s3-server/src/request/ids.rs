@@ -7,7 +7,7 @@ use haul_sync::Sharded;
 
 /// Generates unique request identifiers: the time in nanoseconds, rounded down to a multiple of the
 /// number of shards, plus the shard's index. So a later request has a greater identifier, unless
-/// the clock was set back, and threads write no cache line in common.
+/// the clock was set back, and threads share no cache line that they write.
 pub(crate) struct RequestIds(Sharded<AtomicU64>);
 
 impl RequestIds {

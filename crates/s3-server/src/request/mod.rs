@@ -1,4 +1,4 @@
-//! A request as the whole server sees it: its head, its names and its operation. Pure.
+//! A parsed request: its head, its names and its operation. Pure.
 
 pub(crate) mod copy_source;
 pub(crate) mod domains;

@@ -30,7 +30,8 @@ impl Level {
 }
 
 /// Defines the operations: each operation's method and resource, and the query parameters that
-/// select it. If a request has the parameters for several operations, the first of them is meant.
+/// select it. If a request has the parameters for several operations, the first operation is
+/// selected.
 macro_rules! operations {
     ($($name:ident: $method:ident $level:ident $([$parameter:literal])*;)*) => {
         /// An S3 operation that this server has.
@@ -151,7 +152,7 @@ operations! {
     DeleteObject: DELETE Object;
 }
 
-/// Query parameters that select S3 operations that this server does not have.
+/// Query parameters that select unsupported S3 operations.
 const UNSUPPORTED: [&str; 24] = [
     "abac",
     "accelerate",
@@ -182,7 +183,7 @@ const UNSUPPORTED: [&str; 24] = [
 /// The query parameter with a part number.
 pub(crate) const PART_NUMBER: &str = "partNumber";
 
-/// Query parameters that refine a change, beside those that select one.
+/// Query parameters that refine a change, in addition to those that select one.
 const REFINING: [&str; 4] = ["id", "versionId", "partNumber", "uploadId"];
 
 /// The prefix of query parameters that replace response headers.
@@ -192,8 +193,8 @@ impl Operation {
     /// Returns the operation that a request asks for.
     ///
     /// # Errors
-    /// If this server has no such operation. A change with a parameter that selects no operation is
-    /// rejected: without the parameter, it would replace or delete the object or the bucket itself.
+    /// If this server has no such operation. A change with an unknown parameter is rejected:
+    /// without the parameter, it would replace or delete the object or the bucket itself.
     pub(crate) fn from_request(head: &Head) -> S3Result<Self> {
         let level = match (head.name.bucket.is_empty(), head.name.key.is_empty()) {
             (true, _) => Level::Root,
@@ -292,7 +293,7 @@ fn is_refining(name: &str) -> bool {
             .contains(&lower.as_str())
 }
 
-/// Returns the error for a request that asks for no S3 operation.
+/// Returns the error for a request that is no S3 operation.
 fn unknown(head: &Head, level: Level) -> S3Error {
     let is_form_expected = level == Level::Bucket && head.method == Method::POST;
     if is_form_expected {
@@ -310,9 +311,8 @@ fn not_allowed(head: &Head, resource_type: &'static str) -> S3Error {
         .with_field("ResourceType", resource_type)
 }
 
-/// Rejects a PUT that has only one of the two UploadPart parameters, which would replace the
-/// object, or that has an invalid part number. Other methods have operations with one of them
-/// alone.
+/// Rejects a PUT with only one of the two UploadPart parameters, which would replace the object, or
+/// with an invalid part number. Other methods have operations with one parameter alone.
 fn check_part(head: &Head) -> S3Result<()> {
     if head.method != Method::PUT {
         return Ok(());
@@ -341,7 +341,7 @@ pub(crate) fn part_number(text: &str) -> S3Result<u16> {
     })
 }
 
-/// Rejects what S3 knows, but not for this method or resource.
+/// Rejects requests that S3 has only for another method or resource.
 fn check_place(head: &Head, level: Level) -> S3Result<()> {
     let source = head.fields.text(COPY_SOURCE).filter(|_| head.method != Method::PUT);
     if let Some(source) = source {

@@ -35,7 +35,7 @@ impl Query {
         self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
     }
 
-    /// Like [`Self::get`], but `None` also for an empty value.
+    /// Returns the value like [`Self::get`]; `None` also for an empty value.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|value| !value.is_empty())
     }

@@ -13,9 +13,9 @@ use crate::error::Result;
 use crate::request::domains::Domains;
 use crate::server::bound::Bound;
 
-/// Bound addresses and a validated configuration. The kernel refuses connections until a server,
-/// [`crate::Server`], listens, so a server whose configuration or addresses are unusable opens no
-/// store.
+/// Bound addresses and a validated configuration. The kernel refuses connections until a
+/// [`crate::Server`] listens. With unusable addresses or an invalid configuration, a program thus
+/// fails before it opens its store.
 #[derive(Debug)]
 pub struct Listening {
     pub(crate) listen: Bound,

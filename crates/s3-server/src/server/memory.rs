@@ -1,4 +1,4 @@
-//! Gives the cache's memory back when the system, bodies or pinned files need it.
+//! Shrinks the cache when the system, bodies or pinned files need its memory.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,17 +11,18 @@ use crate::config::Limits;
 use crate::hot::room::Room;
 use crate::service::Haul;
 
-/// How often the system's available memory is read.
+/// The interval at which the system's available memory is read.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// The part of the shared memory that stays free, for bodies that arrive before the cache shrinks.
+/// The fraction of the shared memory that stays free, for bodies that arrive before the cache
+/// shrinks.
 const SPARE_PART: u64 = 16;
 const SPARE_BYTES_MIN: u64 = 1 << 20;
 
-/// Lets the cache take the memory that it may have: what bodies and pinned files leave of the
-/// memory that they share, while as much is available to this process as the limits leave to the
-/// system. Below that, also returns freed memory to the system. Drops objects in removed volumes,
-/// whose space is then freed. Never returns.
+/// Adapts the cache's capacity: to the shared memory that bodies and pinned files do not use, while
+/// enough memory is available to this process. If less is available than the limits leave to the
+/// system, also returns freed memory to the system. Drops objects in removed volumes, whose space
+/// is then freed. Never returns.
 pub(super) async fn keep(server: Haul) -> Infallible {
     let mut removals = server.store().locked_removals();
     loop {

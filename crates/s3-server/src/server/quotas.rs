@@ -1,4 +1,4 @@
-//! Passes the quotas of users from the key file to the store, which knows the owners of buckets.
+//! Passes the users' quotas from the key file to the store, which knows the owners of buckets.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::access::keys::key_ring::{AllKeys, Keys};
 use crate::errors::chain;
 use crate::served::ServedStore;
 
-/// How often the keys are asked.
+/// The interval at which the keys are checked for changes.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The keys whose quotas the store has.
+/// The keys whose quotas were passed to the store.
 pub(super) struct UserQuotas {
     keys: AllKeys,
     applied: Option<Arc<Keys>>,
 }
 
 impl UserQuotas {
-    /// Applies the quotas of a server that starts. Blocks: with quotas, it reads the settings of
-    /// all buckets.
+    /// Applies the quotas when a server starts. Blocks: with quotas, it reads the settings of all
+    /// buckets.
     pub(super) fn start(keys: AllKeys, store: &Store) -> Self {
         let applied = keys.file_keys();
         if let Some(keys) = &applied {

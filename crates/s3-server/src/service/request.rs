@@ -23,7 +23,7 @@ pub(crate) struct Request {
     pub(crate) allowed: Allowed,
     /// The memory for the peer's bodies.
     pub(crate) memory: Option<PeerMemory>,
-    /// Where the operation adds its changes, if the request is audited or logged.
+    /// The list to which the operation adds its changes, if the request is audited or logged.
     pub(crate) changes: Option<Changes>,
     /// The body's SHA-256, if the client sends it.
     pub(crate) sha256: Option<[u8; 32]>,

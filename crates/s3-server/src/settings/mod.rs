@@ -1,4 +1,4 @@
-//! The names of bucket settings, and how settings that are S3 documents are stored: in S3's XML.
+//! The names of bucket settings. Settings that are S3 documents are stored in S3's XML.
 //!
 //! `parsed` caches the documents that decisions about requests need; the other modules are document
 //! models.
@@ -19,7 +19,7 @@ pub(crate) const ACL: &str = "acl";
 pub(crate) const CORS: &str = "cors";
 /// The delivery of access logs, as a `BucketLoggingStatus`.
 pub(crate) const LOGGING: &str = "logging";
-/// Set before the first object gets an ACL or an owner: without it, a rejected request need not
+/// Set before the first object gets an ACL or an owner. Without it, a rejected request need not
 /// read the object's ACL.
 pub(crate) const OBJECT_LISTS: &str = "object-acls";
 /// The user that owns the bucket; without it, the administrator owns it.

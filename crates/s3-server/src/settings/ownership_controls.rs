@@ -1,4 +1,4 @@
-//! The document that says who owns other clients' objects in a bucket. Pure.
+//! The document that defines the owner of other clients' objects in a bucket. Pure.
 
 use crate::errors::S3Result;
 use crate::xml::Document;
@@ -8,7 +8,7 @@ use crate::xml::writer::Xml;
 /// A bucket's ownership controls, which have one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnershipControls {
-    /// The mode's name, such as `BucketOwnerEnforced`. It need not exist.
+    /// The mode's name, such as `BucketOwnerEnforced`. It may be unknown.
     pub(crate) object_ownership: String,
 }
 

@@ -16,8 +16,8 @@ pub(crate) type Parsed<T> = Result<Option<Arc<T>>, String>;
 /// A bucket policy, and whether it is restricted.
 pub(crate) struct BucketPolicy {
     pub(crate) policy: Policy,
-    /// `true` if the policy is public, and the public access block of the bucket restricts it: then
-    /// it can deny, and allows nothing.
+    /// `true` if the policy is public and the bucket's `RestrictPublicBuckets` setting is on. Its
+    /// Allow statements then have no effect; its Deny statements still apply.
     pub(crate) is_restricted: bool,
 }
 

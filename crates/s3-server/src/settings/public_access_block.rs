@@ -5,7 +5,7 @@ use crate::xml::Document;
 use crate::xml::reader::Element;
 use crate::xml::writer::Xml;
 
-/// A bucket's public access block. As in S3, a member that a client left out is `false`.
+/// A bucket's public access block. As in S3, a missing member means `false`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PublicAccessBlock {
     pub(crate) block_public_acls: bool,

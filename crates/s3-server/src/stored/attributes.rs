@@ -1,4 +1,4 @@
-//! An object's attributes: their names, and the response headers that they become.
+//! An object's attributes: their names, and the response headers for them.
 
 use haul_file_store::{ATTRIBUTE_BYTES_MAX, Attributes};
 use haul_http1::media_type;
@@ -9,7 +9,7 @@ use crate::errors::{S3ErrorCode, S3Result, refuse};
 /// The prefix of user metadata headers and attributes.
 pub(crate) const METADATA_PREFIX: &str = "x-amz-meta-";
 
-/// Attributes that are sent under their own names.
+/// Attributes that are sent as headers with the same names.
 pub(crate) const SENT: [&str; 6] = [
     "cache-control",
     "content-disposition",
@@ -22,10 +22,10 @@ pub(crate) const SENT: [&str; 6] = [
 /// The content type of an object that was stored without one and whose key has no known extension.
 const DEFAULT_CONTENT_TYPE: &str = "binary/octet-stream";
 
-/// The space that attributes leave for the object's checksum, in bytes.
+/// The space for the object's checksum in attributes, in bytes.
 const CHECKSUM_BYTES_MAX: usize = 512;
 
-/// The space that an encrypted object's part numbers take, in bytes: a bit set in Base64.
+/// The space for an encrypted object's part numbers in attributes, in bytes: a bit set in Base64.
 const PART_NUMBERS_BYTES_MAX: usize = 1700;
 
 /// Rejects attributes that leave no space for checksums within the store's limit. Part checksums
@@ -59,7 +59,7 @@ fn leaves_space(attributes: &Attributes) -> bool {
     attributes.bytes() + CHECKSUM_BYTES_MAX <= ATTRIBUTE_BYTES_MAX
 }
 
-/// Returns an object's content type: the stored one, or the type for the key's extension, which
+/// Returns an object's content type: the stored one, or the type for the key's extension, as
 /// clients that send no content type (curl) expect. The derived type is not stored.
 pub(crate) fn content_type(attributes: &Attributes, key: &str) -> String {
     match attributes.get("content-type") {

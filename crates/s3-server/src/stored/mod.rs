@@ -1,4 +1,4 @@
-//! What is stored beside an object's content: attributes, tags, versions.
+//! The data stored with an object's content: attributes, tags, versions.
 
 pub(crate) mod attributes;
 pub(crate) mod tags;

@@ -10,7 +10,7 @@ const TAGS_MAX: usize = 10;
 const KEY_CHARS_MAX: usize = 128;
 const VALUE_CHARS_MAX: usize = 256;
 
-/// The characters that tags can have beside letters, digits and blanks, as in S3.
+/// The characters permitted in tags in addition to letters, digits and blanks, as in S3.
 const OTHER_CHARS: &str = "+-=._:/@";
 
 /// Parses the header `x-amz-tagging`, which has the form of a query.
@@ -41,7 +41,7 @@ pub(crate) fn object_tags(pairs: impl Iterator<Item = (String, String)>) -> S3Re
     checked(pairs, TAGS_MAX)
 }
 
-/// Returns attributes that contain only the tags in `attributes`.
+/// Returns a copy of `attributes` with only the tags.
 pub(crate) fn alone(attributes: &Attributes) -> Attributes {
     let mut tags = Attributes::new();
     tags.set_tags(&attributes.tags());

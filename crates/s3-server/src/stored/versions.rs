@@ -14,7 +14,7 @@ pub(crate) const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-dele
 /// The query parameter with a version ID.
 pub(crate) const PARAMETER: &str = "versionId";
 
-/// A version that no object has: IDs are times.
+/// A version ID that no object has, because IDs are times.
 const NO_VERSION: VersionId = VersionId::Id(0);
 
 /// The minimum length of other servers' version IDs: a ULID has 26 characters, S3's have 32, a UUID
@@ -22,7 +22,7 @@ const NO_VERSION: VersionId = VersionId::Id(0);
 const FOREIGN_ID_BYTES_MIN: usize = 20;
 
 /// Parses a request's version ID; `None` for the current object. Another server's version ID is
-/// well-formed, and no object has it.
+/// well-formed, but no object has it.
 pub(crate) fn parse(version: Option<&str>) -> S3Result<Option<VersionId>> {
     match version {
         Some("") => Err(invalid_argument(PARAMETER, "", "Version id cannot be the empty string")),
@@ -45,13 +45,13 @@ pub(crate) fn parse_parameter(name: &str, version: Option<&str>) -> S3Result<Opt
     text.parse().map(Some).map_err(malformed)
 }
 
-/// Returns an object's version ID as a response has it: none in a bucket without versions.
+/// Returns an object's version ID for a response; `None` in a bucket without versions.
 pub(crate) fn shown(store: &Store, bucket: &str, version: VersionId) -> Option<String> {
     (version != VersionId::Null || has_versions(store, bucket)).then(|| version.to_string())
 }
 
-/// Returns a stored object's version ID as the response has it: none if the object is not retained
-/// when it is replaced.
+/// Returns a stored object's version ID for the response; `None` if the object is not retained when
+/// it is replaced.
 pub(crate) fn shown_of_new(version: VersionId) -> Option<String> {
     (version != VersionId::Null).then(|| version.to_string())
 }
@@ -140,8 +140,8 @@ pub(crate) fn cached<T>(
     }
 }
 
-/// Returns the error for a failed change of the current object. If that is a delete marker, the
-/// error is the same as for a change of the marker itself.
+/// Returns the error for a failed change of the current object. If it is a delete marker, the error
+/// is the same as for a change of the marker itself.
 pub(crate) fn refused_change(store: &Store, bucket: &str, key: &str, error: S3Error) -> S3Error {
     let marker = match error.code() {
         S3ErrorCode::NoSuchKey => store.delete_marker(bucket, key).ok().flatten(),

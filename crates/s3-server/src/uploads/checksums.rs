@@ -1,4 +1,4 @@
-//! A completed object's checksum, which follows from its parts' checksums. Pure.
+//! A completed object's checksum, computed from its parts' checksums. Pure.
 
 use haul_file_store::{Attributes, PartInfo};
 
@@ -53,8 +53,8 @@ impl UploadChecksum {
         Err(refuse(S3ErrorCode::InvalidRequest, message))
     }
 
-    /// Fails if the part checksums must be sent, because the object's checksum is made from them,
-    /// and `given` says that one is missing.
+    /// Fails if the part checksums must be sent, because the object's checksum is computed from
+    /// them, and `given` is `false`.
     pub(super) fn check_given(&self, given: bool) -> S3Result<()> {
         if given || !self.is_chosen || self.kind != COMPOSITE {
             return Ok(());
@@ -67,7 +67,7 @@ impl UploadChecksum {
         Err(refuse(S3ErrorCode::InvalidRequest, message))
     }
 
-    /// Fails if a part has another checksum than the request's list says.
+    /// Fails if a part's checksum differs from the checksum in the request's list.
     pub(super) fn check_part(&self, part: &PartInfo, listed: &Checksum) -> S3Result<()> {
         let algorithm = listed.algorithm;
         if Checksum::stored(&part.attributes, algorithm).as_ref() == Some(listed) {
@@ -89,7 +89,7 @@ impl UploadChecksum {
 
     /// Returns `true` if `given` is a valid checksum for the object with these parts, whose own
     /// checksum is `computed`. If the client chose no algorithm for the upload, `given` may have
-    /// any algorithm with which all parts were uploaded, and either type.
+    /// either type, and any algorithm with which all parts were uploaded.
     fn holds(&self, given: &Checksum, computed: Option<&Checksum>, parts: &[&PartInfo]) -> bool {
         let is_same = |found: &Checksum| {
             // Some clients omit the number of parts, with which a composite checksum ends.

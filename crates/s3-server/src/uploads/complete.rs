@@ -86,7 +86,7 @@ pub(crate) async fn complete_multipart_upload(
     Ok(described(answer, master.as_ref()))
 }
 
-/// What a completion request's head asks for.
+/// The parameters of a completion request.
 struct Completion {
     name: UploadName,
     customer: Option<CustomerKey>,
@@ -165,8 +165,7 @@ impl Completion {
     /// Returns the object that another request has already completed.
     ///
     /// A client that did not receive the first response repeats the request. The request succeeds
-    /// if the object has the ETag that follows from the listed parts, and if the replica confirms
-    /// the object.
+    /// if the object has the ETag of the listed parts, and if the replica confirms the object.
     fn repeated(
         &self,
         store: &Store,
@@ -191,7 +190,7 @@ impl Completion {
         }
     }
 
-    /// Fails if the object has another length than the request states.
+    /// Fails if the object's length differs from the length in the request.
     fn check_bytes(&self, bytes: u64) -> S3Result<()> {
         match self.bytes.filter(|stated| *stated != bytes) {
             None => Ok(()),
@@ -206,7 +205,7 @@ impl Completion {
     }
 }
 
-/// Returns the object length that a request states.
+/// Returns the object length in a request's headers.
 fn object_size(fields: &Fields) -> S3Result<Option<u64>> {
     let Some(text) = fields.given(OBJECT_SIZE) else { return Ok(None) };
     text.parse().map(Some).map_err(|_not_a_length| {
@@ -219,7 +218,7 @@ fn object_size(fields: &Fields) -> S3Result<Option<u64>> {
     })
 }
 
-/// A part in a request's document, as the client sent it.
+/// A part in a request's document, as received.
 #[derive(Debug)]
 struct Entry {
     number: i64,
@@ -256,7 +255,7 @@ struct ListedPart {
 }
 
 /// Parses a request's list of parts, which must be in ascending order. If a part is repeated, its
-/// last entry counts.
+/// last entry is used.
 fn parse_parts(entries: &[Entry]) -> S3Result<Vec<ListedPart>> {
     let mut parts: Vec<ListedPart> = Vec::with_capacity(entries.len());
     for Entry { number, etag, checksum } in entries {

@@ -61,7 +61,8 @@ struct Parameters {
     prefix: String,
     delimiter: Option<String>,
     key_marker: String,
-    /// The marker among the uploads to the key in `key_marker`, without which it has no effect.
+    /// The marker among the uploads to the key in `key_marker`. It has no effect without
+    /// `key_marker`.
     id_marker: Option<String>,
     limit: usize,
     encoding: NameEncoding,
@@ -75,7 +76,7 @@ struct ListedUpload {
     owner: String,
 }
 
-/// Where the next page begins.
+/// The beginning of the next page.
 #[derive(Debug)]
 struct Next {
     key: String,
@@ -186,8 +187,8 @@ impl ListedUpload {
 }
 
 /// Fails if the marker is not an ID, or is the ID of an upload to another key. The ID of an upload
-/// that was completed or aborted since the previous page is valid: clients abort uploads while they
-/// list them.
+/// that was completed or aborted since the previous page is valid, because clients abort uploads
+/// while they list them.
 fn check_marker(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<()> {
     let number = u128::from_str_radix(id, 16).ok().filter(|number| id_text(*number) == id);
     let Some(number) = number else { return Err(invalid_marker(id)) };
@@ -211,8 +212,8 @@ fn check_marker(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<()
     Err(invalid_marker(id))
 }
 
-/// Returns `true` if there is an upload with this ID, to any key. Reads the names of all uploads in
-/// the bucket, which are in memory.
+/// Returns `true` if an upload to any key has this ID. Reads the names of all uploads in the
+/// bucket, which are in memory.
 fn exists(store: &Store, bucket: &str, id: &str) -> S3Result<bool> {
     let mut last = None;
     loop {
@@ -237,7 +238,7 @@ fn exists(store: &Store, bucket: &str, id: &str) -> S3Result<bool> {
     }
 }
 
-/// Returns an ID's text, as the store writes it.
+/// Returns an ID's text in the store's format.
 fn id_text(number: u128) -> String {
     format!("{number:032x}")
 }

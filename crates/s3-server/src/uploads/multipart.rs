@@ -53,7 +53,8 @@ pub(crate) async fn create_multipart_upload(
         new.envelope((&bucket, &key), Structure::Upload, 0)?.set(&mut attributes);
         attributes::check_encrypted(&attributes)?;
     }
-    // An upload that can get no part, or cannot be completed, is rejected before its parts are sent.
+    // An upload that can get no part, or cannot be completed, is rejected before its parts are
+    // sent.
     let least = haul_file_store::Usage { bytes: 1, objects: 1 };
     haul.store().check_quota(&bucket, least).map_err(from_store)?;
     let start = move |store: &haul_file_store::Store| {

@@ -7,7 +7,7 @@ use crate::errors::{S3Error, S3Result, from_store};
 use crate::request::name::ObjectName;
 use crate::service::request::Request;
 
-/// An upload's name.
+/// The bucket, key and upload ID that a request names.
 #[derive(Debug, Clone)]
 pub(super) struct UploadName {
     pub(super) object: ObjectName,

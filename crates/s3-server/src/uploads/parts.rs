@@ -135,7 +135,7 @@ pub(crate) async fn upload_part_copy(
     Ok(described(answer, master.as_ref()))
 }
 
-/// What a part copy request asks for.
+/// The parameters of a part copy request.
 struct PartCopy {
     customer: Option<CustomerKey>,
     source_key: Option<CustomerKey>,
@@ -154,7 +154,7 @@ struct CopiedPart {
     part: PartInfo,
     /// The checksum, if the client chose an algorithm for the upload.
     checksum: Option<Checksum>,
-    /// The length as clients see it.
+    /// The length, as seen by clients.
     bytes: u64,
     master: Option<crate::encryption::master::Master>,
     source_version: Option<String>,

@@ -129,8 +129,8 @@ impl Element {
         Ok(element)
     }
 
-    /// Fails with `MalformedXML` if the element has child elements with other names, or text beside
-    /// them.
+    /// Fails with `MalformedXML` if the element has child elements with other names, or text
+    /// between them.
     pub(crate) fn only(&self, names: &[&str]) -> S3Result<&Self> {
         if let Some(unknown) = self.children.iter().find(|child| !names.contains(&&*child.name)) {
             return Err(malformed(&format!("<{}> cannot have <{}>", self.name, unknown.name)));
@@ -165,7 +165,7 @@ impl Element {
         self.child(name)?.ok_or_else(missing)
     }
 
-    /// Returns this element's text, as it is. Fails if it has child elements.
+    /// Returns this element's text, unchanged. Fails if it has child elements.
     pub(crate) fn text(&self) -> S3Result<&str> {
         match self.children.first() {
             None => Ok(&self.text),
@@ -173,7 +173,7 @@ impl Element {
         }
     }
 
-    /// Returns this element's text without white space around it, for example a word or a number.
+    /// Returns this element's text without surrounding white space, for example a word or a number.
     pub(crate) fn word(&self) -> S3Result<&str> {
         self.text().map(str::trim)
     }

@@ -39,7 +39,7 @@ impl Xml {
         self.close(name);
     }
 
-    /// Writes an element with child elements, and with `attributes` as they are.
+    /// Writes an element with child elements, and with the unescaped text `attributes`.
     pub(crate) fn group_with(
         &mut self,
         name: &'static str,
@@ -59,8 +59,8 @@ impl Xml {
         self.close(name);
     }
 
-    /// Writes an error message. Its quotation marks are not escaped: clients search the message for
-    /// the text that S3 sends.
+    /// Writes an error message. Its quotation marks are not escaped, because clients search the
+    /// message for the text that S3 sends.
     pub(crate) fn message(&mut self, message: &str) {
         self.open("Message");
         let mut text = Escaped { text: &mut self.text, with_quotes: false };
@@ -95,7 +95,7 @@ impl Xml {
 /// that need such keys request `encoding-type=url`.
 struct Escaped<'a> {
     text: &'a mut String,
-    /// `true` if quotation marks and apostrophes are escaped, too; XML does not require this in a
+    /// `true` if quotation marks and apostrophes are escaped, too; XML does not require this in
     /// text.
     with_quotes: bool,
 }

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use haul_append_log::{Log, Lsn, Room};
+use haul_append_log::{Log, Lsn, SpacePriority};
 use haul_disk::File;
 
 use crate::error::Result;
-use crate::page_file::format::{Owner, Record};
+use crate::page_file::format::{LogKind, Record};
 use crate::state::RoundHook;
 
 /// A page file's write-ahead log, and the LSN (log sequence number) of its last checkpoint.
@@ -39,10 +39,10 @@ impl Checkpoints {
     /// Appends a checkpoint record for `through` to the log, and waits until it is durable.
     pub(crate) fn append_record(&self, through: Lsn) -> Result<()> {
         let (file_bytes, name) = (self.target.bytes()?, &self.name);
-        let owner = Owner::PageFile;
+        let log_kind = LogKind::PageFile;
         debug_assert!(through <= self.log.synced(), "what is in the file is in the log, too");
-        let record = Record::Checkpoint { owner, through: through.0, file_bytes, name }.encode();
-        self.log.append(&[&record], Room::Reserve)?.wait()?;
+        let record = Record::Checkpoint { log_kind, through: through.0, file_bytes, name }.encode();
+        self.log.append(&[&record], SpacePriority::Reserve)?.wait()?;
         self.through.fetch_max(through.0, Ordering::AcqRel);
         Ok(())
     }

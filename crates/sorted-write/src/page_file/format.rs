@@ -8,7 +8,7 @@ pub(crate) const HEADER_BYTES: usize = 16;
 
 /// The kind of object to which a log belongs, stored in the log's checkpoint records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum LogKind {
     /// The log belongs to a page file: each write is valid by itself.
     PageFile,
     /// The log belongs to a patch: its writes are valid only if a commit record follows them.
@@ -20,7 +20,7 @@ pub(crate) enum Record<'a> {
     /// All writes logged up to the LSN `through` are durable in the file. Each log's first record
     /// is a checkpoint with the LSN 0.
     Checkpoint {
-        owner: Owner,
+        log_kind: LogKind,
         through: u64,
         /// The file length in bytes; the file is never shorter later.
         file_bytes: u64,
@@ -33,11 +33,11 @@ pub(crate) enum Record<'a> {
     Commit { records: u64 },
 }
 
-fn header(kind: u8, owner: u8, number: u64) -> [u8; HEADER_BYTES] {
+fn header(kind: u8, log_kind: u8, number: u64) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&MAGIC);
     header[4] = kind;
-    header[5] = owner;
+    header[5] = log_kind;
     header[8..].copy_from_slice(&number.to_le_bytes());
     header
 }
@@ -50,12 +50,12 @@ pub(crate) fn write_header(offset: u64) -> [u8; HEADER_BYTES] {
 impl Record<'_> {
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Checkpoint { owner, through, file_bytes, name } => {
-                let owner = match owner {
-                    Owner::PageFile => 1,
-                    Owner::Patch => 2,
+            Self::Checkpoint { log_kind, through, file_bytes, name } => {
+                let log_kind = match log_kind {
+                    LogKind::PageFile => 1,
+                    LogKind::Patch => 2,
                 };
-                let front = header(1, owner, *through);
+                let front = header(1, log_kind, *through);
                 [&front[..], &file_bytes.to_le_bytes(), name.as_bytes()].concat()
             }
             Self::Write { offset, bytes } => [&write_header(*offset)[..], bytes].concat(),
@@ -72,12 +72,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record<'_>> {
         return None;
     }
     match (front[4], front[5]) {
-        (1, owner @ (1 | 2)) => {
-            let owner = if owner == 1 { Owner::PageFile } else { Owner::Patch };
+        (1, log_kind @ (1 | 2)) => {
+            let log_kind = if log_kind == 1 { LogKind::PageFile } else { LogKind::Patch };
             let (file_bytes, name) = rest.split_first_chunk()?;
             let file_bytes = u64::from_le_bytes(*file_bytes);
             let name = std::str::from_utf8(name).ok()?;
-            Some(Record::Checkpoint { owner, through: number, file_bytes, name })
+            Some(Record::Checkpoint { log_kind, through: number, file_bytes, name })
         }
         (2, 0) => Some(Record::Write { offset: number, bytes: rest }),
         (3, 0) if rest.is_empty() => Some(Record::Commit { records: number }),
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn records_round_trip() {
-        for owner in [Owner::PageFile, Owner::Patch] {
+        for log_kind in [LogKind::PageFile, LogKind::Patch] {
             let checkpoint =
-                Record::Checkpoint { owner, through: 77, file_bytes: 5, name: "grün" };
+                Record::Checkpoint { log_kind, through: 77, file_bytes: 5, name: "grün" };
             assert_eq!(decode(&checkpoint.encode()), Some(checkpoint));
         }
         for bytes in [&b""[..], b"x", &[7; 5000]] {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn invalid_bytes_are_no_record() {
         let checkpoint =
-            Record::Checkpoint { owner: Owner::Patch, through: 1, file_bytes: 2, name: "n" };
+            Record::Checkpoint { log_kind: LogKind::Patch, through: 1, file_bytes: 2, name: "n" };
         let valid = checkpoint.encode();
         for (at, byte) in [(0, 0), (3, b'2'), (4, 0), (4, 4), (5, 0), (5, 3), (6, 1), (24, 0xff)] {
             let mut invalid = valid.clone();
@@ -126,7 +126,7 @@ mod tests {
         let page = include_str!("../../FORMAT.md");
         let example = haul_testing::docs::hex_example(page);
         let checkpoint = Record::Checkpoint {
-            owner: Owner::PageFile,
+            log_kind: LogKind::PageFile,
             through: (1 << 32) + 4096,
             file_bytes: 8192,
             name: "data",

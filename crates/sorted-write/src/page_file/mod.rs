@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use haul_append_log::{Log, Lsn, Position, Room, Ticket};
+use haul_append_log::{Log, Lsn, Position, SpacePriority, Ticket};
 use haul_disk::{Disk, Lock, Locked, Open, OsDisk, this_process};
 use haul_sync::Mutex;
 
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::options::{Options, WRITE_BYTES_MAX};
 use crate::page_file::checkpoint::Checkpoints;
 use crate::page_file::create::create_missing;
-use crate::page_file::format::{Owner, write_header};
+use crate::page_file::format::{LogKind, write_header};
 use crate::stats::Stats;
 use crate::writer::{FileId, SortedWriter};
 
@@ -69,7 +69,7 @@ impl PageFileOptions {
     }
 }
 
-/// What recovery did while the page file was opened.
+/// The result of recovery when the page file was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
     /// The number of writes replayed from the log; 0 after a clean close.
@@ -168,7 +168,7 @@ impl PageFile {
         let target = disk.open(name, Open::default())?;
         let file_bytes = target.bytes()?;
         let (log, summary) = recover::open(log_disk, log_options)?;
-        summary.check(&**log_disk, Owner::PageFile, name, file_bytes)?;
+        summary.check(&**log_disk, LogKind::PageFile, name, file_bytes)?;
         let log = Arc::new(log);
         let through = summary.checkpoint.as_ref().map_or(Lsn(0), |checkpoint| checkpoint.through);
         let checkpoints = Arc::new(Checkpoints::new(Arc::clone(&log), target, name, through));
@@ -231,7 +231,8 @@ impl PageFile {
     fn append(&self, offset: u64, bytes: &[u8]) -> Result<Ticket> {
         let (ticket, at) = {
             let mut requested = self.checkpoint_requested.lock();
-            let ticket = self.log.append(&[&write_header(offset), bytes], Room::Ordinary)?;
+            let ticket =
+                self.log.append(&[&write_header(offset), bytes], SpacePriority::Ordinary)?;
             let Position { lsn, .. } = ticket.position();
             self.writer.write_tagged(self.file, offset, bytes, lsn.0)?;
             if self.log_distance(*requested, lsn) > self.log_bytes_max / 2 {
@@ -291,7 +292,7 @@ impl PageFile {
     /// Returns the file length in bytes, including buffered writes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.writer.end_of(self.file)
+        self.writer.file_bytes(self.file)
     }
 
     /// Returns the counters of the writer that executes checkpoints.

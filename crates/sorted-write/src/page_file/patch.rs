@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use haul_append_log::{Log, Lsn, Room, Ticket};
+use haul_append_log::{Log, Lsn, SpacePriority, Ticket};
 use haul_disk::{Disk, LOCK_NAME, PAGE_BYTES};
 
 use crate::error::{Error, Result};
 use crate::options::WRITE_BYTES_MAX;
-use crate::page_file::format::{Owner, Record, write_header};
+use crate::page_file::format::{LogKind, Record, write_header};
 use crate::page_file::recover::{self, LogSummary};
 use crate::writer::{FileId, SortedWriter};
 
@@ -86,10 +86,10 @@ impl Patch {
             if checkpoint.is_none() && !summary.is_foreign {
                 return Ok(PatchState::Obsolete { is_applied });
             }
-            summary.check(&**log, Owner::Patch, name, u64::MAX)?;
+            summary.check(&**log, LogKind::Patch, name, u64::MAX)?;
             return Ok(PatchState::Obsolete { is_applied });
         };
-        summary.check(&**log, Owner::Patch, name, file_bytes)?;
+        summary.check(&**log, LogKind::Patch, name, file_bytes)?;
         let name = name.to_owned();
         let tickets = Vec::new();
         let patch = Self { log: opened, name, file_bytes, records, tickets };
@@ -126,7 +126,8 @@ impl Patch {
         crate::writer::check_range(offset, bytes.len())?;
         let mut at = offset;
         for part in bytes.chunks(WRITE_BYTES_MAX) {
-            self.tickets.push(self.log.append(&[&write_header(at), part], Room::Ordinary)?);
+            self.tickets
+                .push(self.log.append(&[&write_header(at), part], SpacePriority::Ordinary)?);
             at += part.len() as u64;
             self.records += 1;
         }
@@ -151,7 +152,7 @@ impl Patch {
         // The log makes records durable in order: if the commit record is durable, so are all
         // records before it.
         let commit = Record::Commit { records: self.records }.encode();
-        self.log.append(&[&commit], Room::Reserve)?.wait()?;
+        self.log.append(&[&commit], SpacePriority::Reserve)?.wait()?;
         self.tickets.clear();
         Ok(())
     }
@@ -196,9 +197,9 @@ impl Patch {
 
     fn append_checkpoint(&self, through: Lsn) -> Result<()> {
         let (name, file_bytes) = (&self.name, self.file_bytes);
-        let owner = Owner::Patch;
-        let record = Record::Checkpoint { owner, through: through.0, file_bytes, name }.encode();
-        self.log.append(&[&record], Room::Reserve)?.wait()?;
+        let log_kind = LogKind::Patch;
+        let record = Record::Checkpoint { log_kind, through: through.0, file_bytes, name }.encode();
+        self.log.append(&[&record], SpacePriority::Reserve)?.wait()?;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use haul_append_log::{Log, Lsn, Position};
 use haul_disk::Disk;
 
 use crate::error::{Error, Result};
-use crate::page_file::format::{Owner, Record, decode};
+use crate::page_file::format::{LogKind, Record, decode};
 
 #[derive(Debug, Default)]
 pub(crate) struct LogSummary {
@@ -22,7 +22,7 @@ pub(crate) struct LogSummary {
 
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
-    owner: Owner,
+    log_kind: LogKind,
     pub(crate) through: Lsn,
     file_bytes: u64,
     name: String,
@@ -32,9 +32,9 @@ impl LogSummary {
     fn add(&mut self, payload: &[u8]) {
         self.records += 1;
         match decode(payload) {
-            Some(Record::Checkpoint { owner, through, file_bytes, name }) => {
+            Some(Record::Checkpoint { log_kind, through, file_bytes, name }) => {
                 let (through, name) = (Lsn(through), name.to_owned());
-                self.checkpoint = Some(Checkpoint { owner, through, file_bytes, name });
+                self.checkpoint = Some(Checkpoint { log_kind, through, file_bytes, name });
             }
             Some(Record::Commit { records }) => self.committed = Some(records),
             Some(Record::Write { .. }) => {}
@@ -47,7 +47,7 @@ impl LogSummary {
     pub(crate) fn check(
         &self,
         dir: &dyn Disk,
-        owner: Owner,
+        log_kind: LogKind,
         name: &str,
         file_bytes: u64,
     ) -> Result<()> {
@@ -63,10 +63,10 @@ impl LogSummary {
                 _ => foreign("it has no checkpoint record that names its file".to_owned()),
             };
         };
-        if checkpoint.owner != owner {
-            let other = match checkpoint.owner {
-                Owner::PageFile => "a page file",
-                Owner::Patch => "a patch",
+        if checkpoint.log_kind != log_kind {
+            let other = match checkpoint.log_kind {
+                LogKind::PageFile => "a page file",
+                LogKind::Patch => "a patch",
             };
             return foreign(format!("it is the log of {other}"));
         }

@@ -19,7 +19,7 @@ impl Extent {
 
 /// Returns the total seek distance for a sequence of requests, in bytes: the sum of the distances
 /// from each request's end to the next one's start, beginning at offset 0.
-pub fn travel_bytes(extents: impl IntoIterator<Item = Extent>) -> u64 {
+pub fn seek_bytes(extents: impl IntoIterator<Item = Extent>) -> u64 {
     let mut at = 0_u64;
     extents.into_iter().fold(0_u64, |travel, extent| {
         let distance = extent.offset.abs_diff(at);

@@ -9,6 +9,6 @@ mod requests;
 
 pub use costs::Costs;
 pub use entry::{Entry, Piece};
-pub use extent::{Extent, travel_bytes};
+pub use extent::{Extent, seek_bytes};
 pub(crate) use requests::Planner;
 pub use requests::{Plan, Request, Rules, plan};

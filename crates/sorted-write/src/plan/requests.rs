@@ -26,7 +26,7 @@ pub struct Rules {
 }
 
 /// A write request. Its pieces and the ranges that are read for it together cover its extent
-/// completely. Where both have a byte, the piece is written.
+/// completely. If both contain a byte, the piece's byte is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The file range that the request writes.

@@ -1,6 +1,6 @@
 //! Tests the planner with tables, and with a byte array as the model of a file.
 
-use haul_sorted_write::plan::{Costs, Entry, Extent, Plan, Rules, plan, travel_bytes};
+use haul_sorted_write::plan::{Costs, Entry, Extent, Plan, Rules, plan, seek_bytes};
 use proptest::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -126,9 +126,9 @@ fn last_of_overlapping_writes_wins() {
 #[test]
 fn travel_is_the_sum_of_gaps_between_requests() {
     let extent = |offset, bytes| Extent { offset, bytes };
-    assert_eq!(travel_bytes([]), 0);
-    assert_eq!(travel_bytes([extent(100, 10)]), 100);
-    assert_eq!(travel_bytes([extent(0, 10), extent(10, 5), extent(20, 5), extent(0, 5)]), 30);
+    assert_eq!(seek_bytes([]), 0);
+    assert_eq!(seek_bytes([extent(100, 10)]), 100);
+    assert_eq!(seek_bytes([extent(0, 10), extent(10, 5), extent(20, 5), extent(0, 5)]), 30);
 }
 
 /// Executes the plan on a copy of `file`, and checks the constraints on each request.

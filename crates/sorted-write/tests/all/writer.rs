@@ -55,7 +55,7 @@ fn reads_and_file_content_match_the_model() {
                 assert!(content(&disk, "big") == model);
             }
         }
-        assert_eq!(writer.end_of(file), model.len() as u64);
+        assert_eq!(writer.file_bytes(file), model.len() as u64);
         writer.close().unwrap();
         let after_cut = MemoryDisk::on(&disk.medium().cut(Survival::Nothing));
         assert!(content(&after_cut, "big") == model, "all writes are durable");
@@ -128,9 +128,9 @@ fn round_makes_the_expected_requests_and_syncs() {
     assert_eq!((stats.records, stats.absorbed, stats.rounds), (8, 1, 1));
     assert_eq!((stats.writes, stats.written_bytes), (5, 3 * page + 3 * page + 2 * page + 100));
     assert_eq!((stats.reads, stats.read_bytes, stats.syncs), (1, 3 * page, 1));
-    assert_eq!(stats.travel_bytes, 7 * page + 17 * page + 8 * page + 50);
+    assert_eq!(stats.seek_bytes, 7 * page + 17 * page + 8 * page + 50);
     let unsorted = (30 + 31 + 27 + 20 + 2 + 27) * page + 95 - 5 - 10 + 50;
-    assert_eq!(stats.unsorted_travel_bytes, unsorted);
+    assert_eq!(stats.unsorted_seek_bytes, unsorted);
 }
 
 #[test]

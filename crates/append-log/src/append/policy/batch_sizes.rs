@@ -1,9 +1,9 @@
 //! Decides from batch lengths how the next segment is prepared and written. Performs no I/O.
 //!
 //! The first write to a block that was only reserved changes file system metadata, so that the next
-//! sync commits its journal: about one more sync for each batch. Writing zeros to the block before
-//! avoids this commit, but sends every byte to the device twice. Zeros therefore pay for small
-//! batches only. For the same reason, large batches bypass the page cache: copying them into it
+//! sync commits the file system's journal: about one more sync for each batch. Writing zeros to the
+//! block first avoids this commit, but sends every byte to the device twice. Zeros therefore pay
+//! for small batches only. Large batches also bypass the page cache, because copying them into it
 //! takes longer than the system calls of a direct write.
 
 /// The mean length in bytes at or above which batches are large. Measured with `haul bench
@@ -11,10 +11,10 @@
 const LARGE_BATCH_BYTES_MIN: u64 = 288 << 10;
 
 /// The mean length in bytes at or above which batches are still large if the previous segment's
-/// batches were. A load between both limits does not alternate between the two methods.
+/// batches were. With two limits, a load between them does not alternate between the two methods.
 const STILL_LARGE_BATCH_BYTES_MIN: u64 = 192 << 10;
 
-/// How many batches were written to the current segment, and their total length.
+/// The number of batches written to the current segment, and their total length.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BatchSizes {
     batches: u64,

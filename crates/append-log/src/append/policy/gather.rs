@@ -4,8 +4,8 @@
 //! sync. If the next batch were written immediately, it would miss these records, and half of the
 //! writers would always wait for two syncs. The thread that commits the next batch therefore first
 //! waits for the previous batch's writers. The wait ends after half a sync's duration, or earlier
-//! if no record arrives for a quarter of it. Of a long batch, only the part of the duration counts
-//! that a short batch takes, too. A lone writer never waits.
+//! if no record arrives for a quarter of it. For a long batch, only the time that a short batch
+//! would take counts. A lone writer never waits.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
-//! Decides whether padding follows a record that shares its sync with no other record, so that the
-//! next record begins a page. Performs no I/O.
+//! Decides whether padding follows a batch's only record, so that the next record begins a page.
+//! Performs no I/O.
 //!
-//! A batch is written in whole pages. A record of one page that does not begin at the beginning of
-//! a page is therefore written as two pages. Padding after the record before moves it to its own
-//! page. The padding itself costs no write, because it lies in the last page of the batch before.
+//! A batch is written in whole pages. A record of one page that does not begin at a page boundary
+//! is therefore written as two pages. Padding after the previous record moves it to its own page.
+//! The padding itself costs no write, because it lies in the previous batch's last page.
 
 use haul_disk::PAGE_BYTES;
 
@@ -13,9 +13,9 @@ use crate::format::RECORD_HEADER_BYTES;
 /// than an eighth to save a page write.
 const EACH_BYTES_MAX: usize = PAGE_BYTES / 8;
 
-/// Returns the length in bytes of the padding record that follows a lone record of `record_bytes`
-/// bytes ending at the offset `end`; `None` if there should be none. The next record is expected to
-/// have the same length.
+/// Returns the length in bytes of the padding record that follows a batch's only record, of
+/// `record_bytes` bytes and ending at the offset `end`; `None` if there should be none. The next
+/// record is expected to have the same length.
 pub(in crate::append) fn padding_bytes(end: u32, record_bytes: usize) -> Option<usize> {
     let used = end as usize % PAGE_BYTES;
     let whole = record_bytes.next_multiple_of(PAGE_BYTES);

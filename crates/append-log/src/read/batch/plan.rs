@@ -1,5 +1,5 @@
-//! Plans the disk requests that read many records: in disk order, neighbours together. Performs no
-//! I/O.
+//! Plans the disk requests that read many records: in disk order, with neighbours in one request.
+//! Performs no I/O.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::record::RecordRequest;
 /// longer.
 pub(crate) const RUN_BYTES_MAX: u32 = 256 << 10;
 
-/// The longest gap between two records that is read to save a request. Reading that many bytes
-/// costs a solid-state disk about as much as another request, and a spinning disk far less.
+/// The longest gap between two records that one request reads along with them. Reading that many
+/// bytes costs a solid-state disk about as much as another request, and a spinning disk far less.
 const GAP_BYTES_MAX: u32 = 16 << 10;
 
 /// A segment range that is read with one request, and the records in it.
@@ -25,7 +25,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Returns `true` if a record between these offsets is read together with the run.
+    /// Returns `true` if the run should be extended to a record between these offsets.
     fn accepts(&self, segment: u32, offset: u32, end: u32) -> bool {
         self.segment == segment
             && offset.saturating_sub(self.offset + self.bytes) <= GAP_BYTES_MAX

@@ -1,5 +1,5 @@
-//! Executes reads of segment ranges: many at once through io_uring, or one after the other without
-//! it, and on simulated disks.
+//! Executes reads of segment ranges: many at once through io_uring; one after the other without it,
+//! and on simulated disks.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,8 +13,8 @@ use crate::segments::Segment;
 /// The number of reads in flight.
 pub(crate) const DEPTH: usize = 64;
 
-/// The number of reads at or above which a ring is worth creating, which takes about as long as
-/// some reads.
+/// The number of reads at or above which a ring is worth creating: creating it takes about as long
+/// as some reads.
 const RING_READS_MIN: usize = 8;
 
 /// A segment range to read.
@@ -24,14 +24,14 @@ pub(crate) struct RangeRead {
     pub(crate) offset: u32,
     pub(crate) bytes: usize,
     /// The caller's identifier for the read.
-    pub(crate) number: usize,
+    pub(crate) tag: usize,
 }
 
 /// A completed read. If it failed, or reached the end of the file, `bytes` is less than requested.
 #[derive(Debug)]
 pub(crate) struct RangeBytes {
     pub(crate) segment: Arc<Segment>,
-    pub(crate) number: usize,
+    pub(crate) tag: usize,
     /// The buffer, whose first `bytes` bytes were read.
     pub(crate) buffer: AlignedBuf,
     pub(crate) bytes: usize,
@@ -82,8 +82,8 @@ impl Queue {
             }
             _ => return self.calls.push_back(read),
         };
-        let RangeRead { segment, offset, bytes, number } = read;
-        let (file, offset, tag) = (RingFile(segment), offset.into(), number as u64);
+        let RangeRead { segment, offset, bytes, tag } = read;
+        let (file, offset, tag) = (RingFile(segment), offset.into(), tag as u64);
         let read = RingRequest { file, offset, buffer, bytes, op: RingOp::Read, tag };
         // The ring is not full.
         self.ring.as_mut().map(|ring| ring.push(read));
@@ -109,7 +109,7 @@ impl Queue {
         let done = done?;
         Some(RangeBytes {
             segment: done.request.file.0,
-            number: usize::try_from(done.request.tag).unwrap_or(usize::MAX),
+            tag: usize::try_from(done.request.tag).unwrap_or(usize::MAX),
             buffer: done.request.buffer,
             // The caller repeats a failed read with a system call, whose error has the path.
             bytes: done.outcome.unwrap_or(0),
@@ -118,10 +118,10 @@ impl Queue {
 
     /// Reads a range with system calls.
     fn call(&mut self, read: RangeRead) -> RangeBytes {
-        let RangeRead { segment, offset, bytes, number } = read;
+        let RangeRead { segment, offset, bytes, tag } = read;
         let mut buffer = self.buffer(bytes);
         let outcome = read_full(&*segment.file, &mut buffer[..bytes], offset.into());
-        RangeBytes { segment, number, buffer, bytes: outcome.unwrap_or(0) }
+        RangeBytes { segment, tag, buffer, bytes: outcome.unwrap_or(0) }
     }
 
     /// Returns a buffer of at least `bytes` bytes.

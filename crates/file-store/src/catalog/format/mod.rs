@@ -117,7 +117,7 @@ pub(crate) fn encode_state(index: &Index, nonces: impl Fn(u32) -> u64) -> Vec<u8
     for (name, bucket) in &index.buckets {
         put_text(&mut out, name);
         put_varint(&mut out, bucket.created.0);
-        put_position(&mut out, bucket.at);
+        put_position(&mut out, bucket.position);
         put_varint(&mut out, bucket.objects);
         put_varint(&mut out, bucket.bytes);
     }
@@ -150,7 +150,7 @@ pub(crate) fn decode_state(mut bytes: &[u8], index: &mut Index) -> Option<Vec<Ca
         let name = take_text(input)?;
         let bucket = Bucket {
             created: Version(take_varint(input)?),
-            at: take_position(input)?,
+            position: take_position(input)?,
             objects: take_varint(input)?,
             bytes: take_varint(input)?,
         };
@@ -214,7 +214,8 @@ fn put_volume(out: &mut Vec<u8>, volume: CatalogVolume) {
     let CatalogVolume { number, nonce, volume, range } = volume;
     put_varint(out, number.into());
     out.extend_from_slice(&nonce.to_le_bytes());
-    let counters = [volume.live_needles, volume.live_bytes, volume.dead_bytes, volume.ending_bytes];
+    let counters =
+        [volume.live_needles, volume.live_bytes, volume.dead_bytes, volume.tombstone_bytes];
     counters.into_iter().for_each(|counter| put_varint(out, counter));
     let (base, bytes) = range.map_or((0, 0), |range| (range.base, range.bytes));
     put_varint(out, base);
@@ -229,7 +230,7 @@ fn take_volume(input: &mut &[u8]) -> Option<CatalogVolume> {
         live_needles: take_varint(input)?,
         live_bytes: take_varint(input)?,
         dead_bytes: take_varint(input)?,
-        ending_bytes: take_varint(input)?,
+        tombstone_bytes: take_varint(input)?,
     };
     let (base, bytes) = (take_varint(input)?, take_varint(input)?);
     let range = (bytes > 0).then_some(AddressRange { volume: number, base, bytes });

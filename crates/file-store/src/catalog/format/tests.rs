@@ -24,7 +24,7 @@ fn index() -> Index {
     let mut index = empty();
     index.newest = Version(u64::MAX);
     for (name, at) in [("kept", Some(at(1))), ("lost", None)] {
-        let bucket = Bucket { created: Version(7), at, objects: 3, bytes: 1 << 40 };
+        let bucket = Bucket { created: Version(7), position: at, objects: 3, bytes: 1 << 40 };
         index.buckets.insert(name.into(), bucket);
     }
     let part = Entry {
@@ -44,7 +44,7 @@ fn index() -> Index {
     index.files.hold(&[FilePart { id: 5, bytes: 9 }; 2]);
     index.volumes.add_live(at(1));
     index.addresses.assign(at(1)).unwrap();
-    index.volumes.add_ending(at(2), 81);
+    index.volumes.add_tombstone(at(2), 81);
     index
 }
 
@@ -58,7 +58,7 @@ fn state_round_trips_and_no_prefix_of_it_is_valid() {
         volumes.iter().map(|volume| (volume.number, volume.nonce, volume.range)).collect();
     let range = AddressRange { volume: 1, base: 0, bytes: 1 << 20 };
     assert_eq!(ranges, [(1, 1 << 40, Some(range)), (2, 2 << 40, None)]);
-    assert_eq!((decoded.buckets.get("lost").unwrap().at, decoded.files.bytes()), (None, 9));
+    assert_eq!((decoded.buckets.get("lost").unwrap().position, decoded.files.bytes()), (None, 9));
     for end in 0..state.len() {
         assert!(decode_state(&state[..end], &mut empty()).is_none(), "{end} bytes");
     }

@@ -1,6 +1,6 @@
 //! Removes expired versions in batches that share a sync.
 
-use haul_append_log::{Position, Room, Ticket};
+use haul_append_log::{Position, SpacePriority, Ticket};
 
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -33,11 +33,11 @@ struct Appended<'a> {
 
 /// Removes the expired versions of keys, which are sorted.
 ///
-/// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
+/// 1. Enters the bucket, so that its rules cannot change until the batch ends, and compares them.
 /// 2. Locks the keys in order. Evaluates all versions of each key again, because a version may have
 ///    become current since it was listed. Skips locked versions.
-/// 3. Appends each key's tombstones, from the oldest version on. After a crash the log has a prefix
-///    of them; the next sweep removes the other versions.
+/// 3. Appends each key's tombstones, oldest version first. After a crash the log has a prefix of
+///    them; the next sweep removes the other versions.
 /// 4. Once the tombstones are durable, reports them to the observer and applies them to the index.
 ///
 /// Returns `None`, and removes nothing, if the rules were replaced.
@@ -101,7 +101,7 @@ fn append_ends<'a>(
         let end = |row| version_tombstone(inner, search.bucket, key, row);
         let changes: Vec<Change> = batch.into_iter().map(end).collect();
         let record: Vec<u8> = changes.iter().flat_map(|change| change.head.encode(&none)).collect();
-        let ticket = inner.append(&record, &[], Room::Reserve)?;
+        let ticket = inner.append(&record, &[], SpacePriority::Reserve)?;
         appended.push(Appended { key, removed, changes, ticket });
     }
 }
@@ -141,23 +141,23 @@ pub(crate) fn expired_versions<'a>(
     Ok(removable)
 }
 
-/// Returns the positions of these keys' versions whose tags decide if they have expired.
-pub(crate) fn places_of_version_tags(
+/// Returns the positions of these keys' versions whose tags must be read.
+pub(crate) fn version_tag_positions(
     inner: &Inner,
     search: &Search<'_>,
     keys: &[String],
 ) -> Result<Vec<Position>> {
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     if !search.lifecycle.has_tags() {
-        return Ok(places);
+        return Ok(positions);
     }
     for key in keys {
         let _locked = inner.keyspace.keys.lock(search.bucket, key);
         let found = versions_that_may_expire(inner, search, key)?;
         let by_tags = found.iter().filter(|found| found.rule.is_none());
-        places.extend(by_tags.map(|found| found.row.entry.at));
+        positions.extend(by_tags.map(|found| found.row.entry.at));
     }
-    Ok(places)
+    Ok(positions)
 }
 
 /// Returns a locked key's versions that have expired, or that expire if their tags match, from

@@ -26,7 +26,7 @@ struct KeyState {
     /// The number of listed versions.
     versions: u64,
     is_marker: bool,
-    /// The key has an expired version, and was returned.
+    /// `true` if the key has an expired version, and was returned.
     is_found: bool,
 }
 
@@ -63,7 +63,7 @@ impl VersionScan {
         is_new.then(|| info.key.clone())
     }
 
-    /// Returns the last key if it has nothing but an expired delete marker.
+    /// Returns the last key if it only has an expired delete marker.
     fn end_of_key(&mut self, search: &Search<'_>) -> Option<String> {
         let state = self.key.take().filter(|state| state.is_marker && state.versions == 1)?;
         search.lifecycle.expires_marker(&state.key, state.stored_ms, search.now_ms)?;

@@ -1,4 +1,4 @@
-//! Expires versions that are not current, and delete markers without other versions.
+//! Expires noncurrent versions, and delete markers without other versions.
 //!
 //! `plan` computes which versions have expired, `list` finds the keys that have some, and `delete`
 //! evaluates each of these keys again while it is locked.

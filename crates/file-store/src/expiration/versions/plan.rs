@@ -9,9 +9,9 @@ use crate::lifecycle::tags::ObjectTags;
 #[derive(Debug)]
 pub(super) struct Expired<'a> {
     pub(super) row: VersionRow,
-    /// The rule that expires it with any tags. `None`: its tags decide.
+    /// The rule that expires it regardless of its tags; `None` if its tags must be read.
     pub(super) rule: Option<&'a LifecycleRule>,
-    /// The time since which it is not current, and the number of newer versions without the newest.
+    /// The time since which it is noncurrent, and the number of newer noncurrent versions.
     noncurrent: (u64, u64),
 }
 
@@ -31,8 +31,8 @@ impl<'a> Expired<'a> {
 }
 
 /// Returns a key's versions that have expired, or that expire if their tags match, from oldest to
-/// newest: a version's age counts from when the next newer version was stored, so removing a newer
-/// one first would change the age.
+/// newest. A version's age counts from the time at which the next newer version was stored, so
+/// removing a newer one first would change the age.
 ///
 /// `rows` are the versions in the internal bucket, from newest to oldest. If a row is a copy of the
 /// current object, it is left for the key's next change.

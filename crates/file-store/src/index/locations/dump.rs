@@ -1,4 +1,4 @@
-//! Encodes a whole table for a file, from which it can be loaded.
+//! Encodes a whole table as a dump in a file, and loads it from there.
 //!
 //! A dump is a sequence of chunks, each with one or more pages in hash order:
 //!
@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 const SLOT_BYTES: usize = 8;
 
-/// The number of hashes, at which the last page ends.
+/// The number of hashes, which is the end of the last page.
 const HASHES_END: u128 = 1 << 64;
 
 /// A table snapshot.
@@ -41,8 +41,8 @@ impl Snapshot {
         self.pages.iter().map(|page| page.len() as u64).sum()
     }
 
-    /// Encodes the snapshot in chunks of about 256 KiB. Each page is released after its encoding,
-    /// so that changes of the table need not copy it.
+    /// Encodes the snapshot in chunks of about 256 KiB. Releases each page after encoding it, so
+    /// that changes of the table need not copy the page.
     pub(crate) fn chunks(self) -> impl Iterator<Item = Vec<u8>> {
         let mut pages = self.pages.into_iter();
         let mut hash = 0;
@@ -88,7 +88,7 @@ pub(crate) enum LoadError {
     Incomplete,
 }
 
-/// Builds a table from the chunks of a dump. Memory is bounded by a multiple of the chunks.
+/// Builds a table from the chunks of a dump. Its memory is bounded by a multiple of the chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Loader {
     pages: Vec<Arc<Page>>,

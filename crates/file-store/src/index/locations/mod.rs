@@ -130,8 +130,8 @@ impl Locations {
         self.matches(hash).any(|found| found == value)
     }
 
-    /// Returns the values of all entries that match the hash: those with this hash, and rarely
-    /// others.
+    /// Returns the values of all entries that match the hash: all entries with this hash, and
+    /// rarely others.
     pub(crate) fn matches(&self, hash: u64) -> impl Iterator<Item = u64> {
         self.matching(hash).map(|(_, found)| slot::value(found))
     }
@@ -162,7 +162,8 @@ impl Locations {
         &self.pages[self.page_index(hash)]
     }
 
-    /// Changes the page that contains a hash, or a copy of the page if a snapshot references it.
+    /// Changes the page that contains a hash. If a snapshot references the page, changes a copy of
+    /// it.
     fn change<R>(&mut self, hash: u64, change: impl FnOnce(&mut Page) -> R) -> R {
         let index = self.page_index(hash);
         let shared = &mut self.pages[index];

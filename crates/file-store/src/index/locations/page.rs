@@ -6,7 +6,7 @@ use super::slot;
 /// bytes.
 pub(super) const BLOCK_SLOTS: usize = 63;
 
-/// The number of slots from which a page is split: 16 blocks.
+/// The number of slots at which a page is split: 16 blocks.
 pub(super) const PAGE_SLOTS_MAX: usize = 16 * BLOCK_SLOTS;
 
 /// The bytes that the allocator adds to each allocation.
@@ -15,7 +15,7 @@ const ALLOCATION_HEADER_BYTES: usize = 8;
 /// The block list grows by this many blocks.
 const BLOCKS_STEP: usize = 4;
 
-/// The first step, in slots, by which a search moves away from the expected index.
+/// The first step of a search away from the expected index, in slots.
 const FIRST_STEP: usize = 16;
 
 type Block = [u64; BLOCK_SLOTS];
@@ -47,7 +47,7 @@ impl Page {
         page.check().then_some(page)
     }
 
-    /// Returns how many first bits all hashes in this page share.
+    /// Returns the number of first bits that all hashes in this page share.
     pub(super) const fn depth(&self) -> u32 {
         self.depth
     }
@@ -61,7 +61,7 @@ impl Page {
         self.known_min > 0
     }
 
-    /// Returns the heap bytes of this page in an `Arc`.
+    /// Returns the heap bytes of this page, including its `Arc`.
     pub(super) const fn heap_bytes(&self) -> usize {
         const BLOCK_BYTES: usize = size_of::<Block>() + ALLOCATION_HEADER_BYTES;
         const PAGE_BYTES: usize =

@@ -16,7 +16,7 @@ fn quota(bytes: u64, objects: u64) -> Quota {
     Quota { bytes: Some(bytes), objects: Some(objects) }
 }
 
-/// Returns the totals of buckets that contain this.
+/// Returns the index totals of buckets with this usage.
 fn totals(buckets: &[(&str, Usage)]) -> BTreeMap<String, Usage> {
     buckets.iter().map(|(name, usage)| ((*name).to_owned(), *usage)).collect()
 }
@@ -29,7 +29,7 @@ fn limited(buckets: &[(&str, Quota)]) -> Arc<Quotas> {
     quotas
 }
 
-/// Returns the unit and the amount in use of the limit that rejects a write.
+/// Returns the unit and the usage of the limit that rejects a write.
 fn exceeded(outcome: Result<Reserved>) -> (&'static str, u64) {
     match outcome {
         Err(Error::QuotaExceeded(QuotaExceeded::Bucket { unit, used, .. })) => (unit, used),

@@ -33,7 +33,7 @@ pub(crate) struct EntryAt {
     suffix: Range<usize>,
     /// The position of the value; `None` for a tombstone.
     pub(crate) value: Option<Range<usize>>,
-    /// Where the entry ends.
+    /// The position after the entry.
     pub(crate) end: BlockPosition,
 }
 
@@ -66,26 +66,26 @@ impl Block {
 
     /// Returns `true` if there is no entry after this position.
     #[inline]
-    pub(crate) fn is_end(&self, place: BlockPosition) -> bool {
-        place.key >= self.keys.len()
+    pub(crate) fn is_end(&self, position: BlockPosition) -> bool {
+        position.key >= self.keys.len()
     }
 
     /// Decodes the entry after this position.
     #[inline]
-    pub(crate) fn decode(&self, place: BlockPosition) -> Result<EntryAt, Malformed> {
-        let mut at = place.key;
+    pub(crate) fn decode(&self, position: BlockPosition) -> Result<EntryAt, Malformed> {
+        let mut at = position.key;
         let shared = number(&self.keys, &mut at)?;
         let suffix_bytes = number(&self.keys, &mut at)?;
         let value_bytes = number(&self.keys, &mut at)?;
         let suffix = at..at + suffix_bytes;
-        let value_end = place.value + value_bytes.saturating_sub(1);
+        let value_end = position.value + value_bytes.saturating_sub(1);
         if suffix.end > self.keys.len()
             || value_end > self.values.len()
             || shared + suffix_bytes > KEY_BYTES_MAX
         {
             return Err(Malformed);
         }
-        let value = (value_bytes > 0).then_some(place.value..value_end);
+        let value = (value_bytes > 0).then_some(position.value..value_end);
         let end = BlockPosition { key: suffix.end, value: value_end };
         Ok(EntryAt { shared, suffix, value, end })
     }
@@ -102,21 +102,21 @@ impl Block {
         &self.values[value]
     }
 
-    /// Finds the first entry at or after `place` whose key is not less than `target`; `None` if the
-    /// block has none. The entry's key is `target[..shared]` followed by the suffix.
+    /// Finds the first entry at or after `position` whose key is not less than `target`; `None` if
+    /// the block has none. The entry's key is `target[..shared]` followed by the suffix.
     ///
-    /// The key before `place` must be less than `target` and share its first `matched` bytes. An
+    /// The key before `position` must be less than `target` and share its first `matched` bytes. An
     /// entry that shares more bytes with its previous key is less than `target`, too, and is
     /// skipped without a comparison. An entry that shares fewer bytes is greater.
     pub(crate) fn seek(
         &self,
-        mut place: BlockPosition,
+        mut position: BlockPosition,
         mut matched: usize,
         target: &[u8],
     ) -> Result<Option<EntryAt>, Malformed> {
-        while !self.is_end(place) {
-            let entry = self.decode(place)?;
-            place = entry.end;
+        while !self.is_end(position) {
+            let entry = self.decode(position)?;
+            position = entry.end;
             if entry.shared > matched {
                 continue;
             }

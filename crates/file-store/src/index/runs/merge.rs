@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::error::{Error, Result};
 use crate::index::runs::source::Source;
 
-/// How a merge treats tombstones.
+/// The treatment of tombstones in a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deletions {
     /// Tombstones are part of the result, because sources older than the merged ones may have the
@@ -29,7 +29,7 @@ pub(crate) struct Merged<S> {
     tree: Vec<usize>,
     deletions: Deletions,
     state: State,
-    /// The key that all sources are advanced past.
+    /// The key past which all sources are advanced.
     passed: Vec<u8>,
 }
 

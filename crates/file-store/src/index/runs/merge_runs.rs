@@ -11,13 +11,13 @@ use crate::index::runs::run::Run;
 use crate::index::runs::source::Source;
 use crate::index::runs::writer::{RunInfo, RunWriter};
 
-/// The bytes that a merge reads ahead from each run.
+/// The bytes that a merge reads ahead in each run.
 const READAHEAD_BYTES: usize = 256 << 10;
 
 /// The number of keys after which a merge calls `pace` even if it wrote nothing.
 const KEYS_PER_CALL: u64 = 1 << 14;
 
-/// Where a merge writes its run.
+/// The file to which a merge writes its run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output<'a> {
     /// The file's name, which must not exist.

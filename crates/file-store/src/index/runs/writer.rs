@@ -20,8 +20,8 @@ pub(crate) const WRITE_BYTES: usize = 512 << 10;
 pub(crate) struct RunInfo {
     /// The file's name.
     pub(crate) name: String,
-    /// The ID that the caller chose. A caller that reuses the name of a removed run must choose
-    /// another ID, so that stale bytes on the disk are never accepted as the new run.
+    /// The ID that the caller chose. A new run with the name of a removed run must have another ID,
+    /// so that stale bytes on the disk are never accepted as the new run.
     pub(crate) id: u64,
     /// The number of entries, including tombstones.
     pub(crate) entries: u64,

@@ -1,7 +1,7 @@
 //! Computes a page of an upload listing from the uploads' sorted names.
 
 use crate::index::entry::full_key;
-use crate::index::list::{folded_end, successor};
+use crate::index::list::{delimiter_end, successor};
 use crate::index::uploads::{UploadName, Uploads, parse, print};
 
 /// The parameters of an upload listing.
@@ -69,7 +69,7 @@ fn page<'a, I: Iterator<Item = &'a UploadName>>(
     while let Some(name) = rest.next() {
         let Some(behind) = name.full_key.strip_prefix(&*start) else { break };
         let key = name.key();
-        let folded = folded_end(behind, request.delimiter)
+        let folded = delimiter_end(behind, request.delimiter)
             .and_then(|end| key.get(..request.prefix.len() + end));
         let is_listed = match folded {
             Some(folded) => request.after.is_none_or(|after| folded > after),
@@ -93,8 +93,8 @@ fn page<'a, I: Iterator<Item = &'a UploadName>>(
 }
 
 impl ListUploadsRequest<'_> {
-    /// Returns the name from which on the listing reads uploads. The markers may exclude a few
-    /// uploads after it.
+    /// Returns the first name that the listing reads. The markers may exclude a few uploads after
+    /// it.
     fn first(&self, bucket: &str) -> UploadName {
         match (self.after.filter(|after| *after >= self.prefix), self.after_upload) {
             (None, _) => UploadName::new(bucket, self.prefix, 0),

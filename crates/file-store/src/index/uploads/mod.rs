@@ -67,18 +67,18 @@ pub(crate) fn in_bucket<'a>(
 }
 
 /// Returns the ID for an upload that starts with the needle of this version. IDs begin with the
-/// time, because S3 lists a key's uploads in the order in which they started, and can list those
-/// after an ID.
+/// time, because S3 lists a key's uploads in the order in which they started, and can start the
+/// list after an ID.
 pub(crate) fn new_id(started: Version, random: u64) -> u128 {
     u128::from(started.0) << u64::BITS | u128::from(random)
 }
 
-/// Returns an ID as callers see it. The texts sort like the numbers.
+/// Formats an ID as callers see it. The texts sort like the numbers.
 pub(crate) fn print(id: u128) -> String {
     format!("{id:032x}")
 }
 
-/// Parses an ID; `None` if the text is not an ID as callers see it.
+/// Parses a formatted ID; `None` if the text is malformed.
 pub(crate) fn parse(text: &str) -> Option<u128> {
     u128::from_str_radix(text, 16).ok().filter(|id| print(*id) == text)
 }

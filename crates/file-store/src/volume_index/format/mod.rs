@@ -140,7 +140,7 @@ impl Block<'_> {
 pub(crate) struct VolumeIndex {
     /// The volume's number.
     pub(crate) volume: u32,
-    /// The nonce of the volume it was written for.
+    /// The nonce of the volume for which it was written.
     pub(crate) nonce: u64,
     /// The needles, in the order of the volume.
     pub(crate) needles: Vec<IndexedNeedle>,
@@ -148,7 +148,7 @@ pub(crate) struct VolumeIndex {
     pub(crate) count: u64,
     /// The ranges whose needles are all in the index.
     pub(crate) covered: Ranges,
-    /// The certain end of the needles, if the volume was sealed, or closed and not opened since.
+    /// The needles' end, if it is certain: the volume was sealed, or closed and not opened since.
     pub(crate) end: Option<u32>,
     /// `true` if the index covers all of a sealed volume, which then need not be read.
     pub(crate) is_complete: bool,

@@ -73,7 +73,7 @@ fn copy_volumes(store: &Store, from: &MemoryDisk, to: &MemoryDisk) {
         let name = format!("volumes/{}", segment_name(*number));
         write(to, &name, &read_all(&*from.open(&name, Open::default()).unwrap()));
     }
-    for (name, bytes) in store.layout(&volumes).files {
+    for (name, bytes) in store.metadata_files(&volumes).files {
         write(to, &name, &bytes);
     }
 }
@@ -145,7 +145,7 @@ fn copy_has_the_objects_and_uses_the_checkpoint() {
     let parts: [(u16, Etag); 2] = [1, 2].map(|number| {
         put_part(&store, "upload", &upload, number, &random_bytes(number.into(), 9000))
     });
-    assert_eq!(store.checkpoint_place(), None);
+    assert_eq!(store.checkpoint_lsn(), None);
     assert!(store.checkpoint().unwrap().is_none());
     store.write_checkpoint().unwrap();
     fill(&store, 300..320);
@@ -153,13 +153,13 @@ fn copy_has_the_objects_and_uses_the_checkpoint() {
     store.copy((BUCKET, "0010"), (BUCKET, "copy"), None, &Precondition::None).unwrap();
 
     let checkpoint = store.checkpoint().unwrap().unwrap();
-    assert_eq!(store.checkpoint_place(), Some(checkpoint.place));
-    assert!(checkpoint.place < store.log().synced());
+    assert_eq!(store.checkpoint_lsn(), Some(checkpoint.lsn));
+    assert!(checkpoint.lsn < store.log().synced());
     let copy = copy_of(&store, &disk, &checkpoint);
     let (copied, recovered) = open_copy(&copy);
     assert_eq!((recovered.index_rebuilt, recovered.damage), (None, vec![]));
     assert_eq!(recovered.orphans_removed, 0);
-    assert_eq!(copied.checkpoint_place(), Some(checkpoint.place));
+    assert_eq!(copied.checkpoint_lsn(), Some(checkpoint.lsn));
     assert!(dump(&copied) == dump(&store));
     let complete = |store: &Store| {
         store.complete_upload(BUCKET, "upload", &upload, &parts, &none, &Precondition::None)
@@ -188,10 +188,10 @@ fn copy_does_not_use_a_checkpoint_before_the_removal_of_volumes() {
         let (copied, recovered) = open_copy(&copy_of(&store, &disk, checkpoint));
         assert_eq!(recovered.damage, []);
         assert!(dump(&copied) == dump(&store));
-        (recovered.index_rebuilt, copied.checkpoint_place())
+        (recovered.index_rebuilt, copied.checkpoint_lsn())
     };
     let current = store.checkpoint().unwrap().unwrap();
-    assert_eq!(copy_with(&current), (None, Some(current.place)));
+    assert_eq!(copy_with(&current), (None, Some(current.lsn)));
     let (why, _) = copy_with(&earlier);
     assert_eq!(why.unwrap(), "the checkpoint is older than the manifest");
 }
@@ -201,7 +201,7 @@ fn written_checkpoint_has_all_needles_and_is_written_once() {
     let store = store_on(&MemoryDisk::default(), without_checkpoints());
     fill(&store, 0..5);
     store.write_checkpoint().unwrap();
-    assert_eq!(store.checkpoint_place(), Some(store.log().synced()));
+    assert_eq!(store.checkpoint_lsn(), Some(store.log().synced()));
     let names = |store: &Store| -> Vec<String> {
         let files = store.checkpoint().unwrap().unwrap().files;
         files.into_iter().map(|file| file.name).collect()
@@ -212,7 +212,7 @@ fn written_checkpoint_has_all_needles_and_is_written_once() {
     fill(&store, 5..6);
     store.write_checkpoint().unwrap();
     assert_ne!(names(&store), written);
-    assert_eq!(store.checkpoint_place(), Some(store.log().synced()));
+    assert_eq!(store.checkpoint_lsn(), Some(store.log().synced()));
 }
 
 #[test]
@@ -233,10 +233,10 @@ fn checkpoints_of_a_busy_store_are_consistent() {
         let mut places = BTreeSet::new();
         while places.len() < 10 {
             let Some(checkpoint) = store.checkpoint().unwrap() else { continue };
-            if places.insert(checkpoint.place) {
+            if places.insert(checkpoint.lsn) {
                 let (copied, recovered) = open_copy(&copy_of(&store, &disk, &checkpoint));
                 assert_eq!((recovered.index_rebuilt, recovered.damage), (None, vec![]));
-                assert_eq!(copied.checkpoint_place(), Some(checkpoint.place));
+                assert_eq!(copied.checkpoint_lsn(), Some(checkpoint.lsn));
                 assert_eq!(list(&copied, BUCKET).len() as u64, recovered.objects);
             }
         }

@@ -1,5 +1,5 @@
-//! A simulation's remote store. Requests fail, lose their answers, are executed late, or are their
-//! machine's last ones.
+//! A simulation's remote store. Requests fail, lose their responses, are executed late, or are
+//! their machine's last ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ impl State {
 pub(super) struct Line {
     cloud: Arc<Cloud>,
     machine: MemoryDisk,
-    /// How many requests are left until the machine's power fails.
+    /// The number of requests until the machine's power fails.
     left: Mutex<Option<u64>>,
 }
 

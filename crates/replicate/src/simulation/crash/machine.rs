@@ -238,10 +238,10 @@ impl Process {
     pub(super) fn move_parts(&self) -> Result<()> {
         let Some(disk) = self.tiered.clone() else { return Ok(()) };
         let (store, local_bytes_max) = (Arc::clone(&self.store), self.local_space);
-        Mover { store, disk, local_bytes_max }.look(&Shared::default()).map(drop)
+        Mover { store, disk, local_bytes_max }.move_parts(&Shared::default()).map(drop)
     }
 
-    /// Returns how many segments are only in the copy.
+    /// Returns the number of segments that are only in the copy.
     pub(super) fn remote_parts(&self) -> u64 {
         let segments = self.store.log().segments();
         segments.iter().filter(|segment| !segment.is_local).count() as u64

@@ -1,10 +1,10 @@
 //! Simulates machines that lose their power at any disk change and at any request, while the remote
-//! store fails, loses answers and executes requests late.
+//! store fails, loses responses and executes requests late.
 //!
 //! A machine owns a store's copy, ships, merges, drops parts and fetches them. Others restore the
 //! copy, follow it as a standby, and take it over, while the previous owner may continue. After
-//! each failure the store's and the copy's content is compared with a model of what was
-//! acknowledged. All steps run on one thread, except for the store's own threads.
+//! each failure the store's and the copy's content is compared with a model of the acknowledged
+//! changes. All steps run on one thread, except for the store's own threads.
 
 mod audit;
 mod cloud;

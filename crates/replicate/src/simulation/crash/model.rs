@@ -50,16 +50,16 @@ pub(super) fn contents(store: &Store) -> Contents {
     page.entries.into_iter().map(|entry| read(entry.name().to_owned())).collect()
 }
 
-/// The store's changes in log order, and what was acknowledged.
+/// The store's changes in log order, and the number of acknowledged ones.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     /// Each change's key and object; `None` for a deletion.
     changes: Vec<(String, Option<Object>)>,
     /// `true` if the last change was not acknowledged.
     is_uncertain: bool,
-    /// How many changes were acknowledged as copied, or found in a copy.
+    /// The number of changes that were acknowledged as copied, or found in a copy.
     copied: usize,
-    /// How many changes each manifest has, by generation and epoch, as far as it is known.
+    /// The number of changes in each manifest, by generation and epoch, if known.
     shipped: BTreeMap<(u64, u64), usize>,
     last_number: u64,
 }
@@ -107,8 +107,8 @@ impl Model {
         range.rev().find(|count| self.state(*count) == *found)
     }
 
-    /// Continues with the content that a machine has after a restart: all that was acknowledged,
-    /// and perhaps the change that was not.
+    /// Continues with the content that a machine has after a restart: all acknowledged changes, and
+    /// perhaps the unacknowledged one.
     pub(super) fn continue_local(&mut self, found: &Contents) {
         let all = self.changes.len();
         let count = self.find(found, all - usize::from(self.is_uncertain)..=all);
@@ -117,15 +117,15 @@ impl Model {
         self.is_uncertain = false;
     }
 
-    /// Continues with the content that a machine has from the copy: it is not older than what was
-    /// copied.
+    /// Continues with the content that a machine has from the copy, which is not older than the
+    /// copied changes.
     pub(super) fn continue_copy(&mut self, found: &Contents) {
         let count = self.check_copy(found, None);
         self.changes.truncate(count);
         self.is_uncertain = false;
     }
 
-    /// Checks the copy's content, and returns how many changes it has.
+    /// Checks the copy's content, and returns the number of its changes.
     pub(super) fn check_copy(&mut self, found: &Contents, manifest: Option<(u64, u64)>) -> usize {
         let all = self.changes.len();
         let known = manifest.and_then(|manifest| self.shipped.get(&manifest).copied());
@@ -137,7 +137,7 @@ impl Model {
     }
 
     /// Checks the content of an earlier state of the copy, which is not older than the state after
-    /// `least` changes, and returns how many changes it has.
+    /// `least` changes, and returns the number of its changes.
     pub(super) fn check_history(
         &self,
         found: &Contents,

@@ -19,7 +19,7 @@ use crate::simulation::crash::machine::{
 use crate::simulation::crash::model::{Model, Object};
 use crate::simulation::crash::watcher::Watcher;
 
-/// How many attempts may fail. All requests in later ones succeed.
+/// The number of attempts that may fail. All requests in later ones succeed.
 const FAILURES_MAX: usize = 4;
 
 const KEYS: u64 = 8;
@@ -74,7 +74,7 @@ const EVENTS: [(Event, u64); 18] = [
     (Event::Audit, 4),
 ];
 
-/// How many times each event happened that the simulations must not lack.
+/// The number of times that each event happened, for the events that every run must include.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) power_cuts: u64,
@@ -166,20 +166,20 @@ impl World {
             Event::Merge => self.counts.merges += u64::from(self.owner.merge()),
             Event::MoveParts => {
                 let moved = self.owner.move_parts();
-                self.settle(moved);
+                self.check_outcome(moved);
                 self.counts.remote_parts += self.owner.remote_parts();
             }
             Event::Checkpoint => {
                 let written = self.owner.store.write_checkpoint();
-                self.settle(written.map_err(Error::from));
+                self.check_outcome(written.map_err(Error::from));
             }
             Event::Compact => {
                 let compacted = self.owner.store.compact();
-                self.settle(compacted.map(drop).map_err(Error::from));
+                self.check_outcome(compacted.map(drop).map_err(Error::from));
             }
             Event::Renew => {
                 let renewed = self.owner.renew();
-                self.settle(renewed);
+                self.check_outcome(renewed);
             }
             Event::TimePasses => {
                 let by = LEASE.mul_f64(self.random.below(100) as f64 / 80.0);
@@ -208,7 +208,7 @@ impl World {
     }
 
     /// Checks that a failure has a cause, and restarts a machine without power.
-    fn settle(&mut self, outcome: Result<()>) {
+    fn check_outcome(&mut self, outcome: Result<()>) {
         if let Err(error) = outcome {
             assert!(self.owner.machine.is_off() || is_remote(&error), "{error:?}");
         }
@@ -251,7 +251,7 @@ impl World {
         if !self.owner.has_claimed() {
             let options = self.options();
             if let Err(error) = self.owner.claim(options, &self.clock) {
-                return self.settle(Err(error));
+                return self.check_outcome(Err(error));
             }
         }
         match self.owner.ship() {
@@ -259,7 +259,7 @@ impl World {
                 self.counts.rounds += 1;
                 self.model.acknowledge_copied(manifest);
             }
-            Err(error) => self.settle(Err(error)),
+            Err(error) => self.check_outcome(Err(error)),
         }
     }
 

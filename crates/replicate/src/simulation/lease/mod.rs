@@ -1,8 +1,8 @@
 //! Simulates processes that own or watch a copy, with their own clocks, over a remote store that
-//! fails, answers late and executes requests late.
+//! fails, responds late and executes requests late.
 //!
 //! One process runs at a time. At each request another one may continue, before the request has its
-//! effect and before its answer.
+//! effect and before its response.
 
 mod world;
 
@@ -216,8 +216,8 @@ fn no_two_owners_acknowledge_and_no_copied_record_is_lost() {
     assert!(acknowledged > 3000 && takeovers > 600, "{acknowledged}, {takeovers}");
 }
 
-/// Clocks whose rates differ by more than the margin are outside the promise for acknowledgements
-/// by the local log: the simulation must notice.
+/// Clocks whose rates differ by more than the margin break the promise for acknowledgements by the
+/// local log. The simulation must notice this.
 #[test]
 fn simulation_notices_clocks_that_differ_by_more_than_the_margin() {
     let overlaps = (0..150).any(|seed| simulate(seed, false, [0.5, 2.0, 0.5, 2.0]).overlaps);

@@ -33,7 +33,7 @@ pub(super) struct State {
     pub(super) turns: usize,
     pub(super) running: usize,
     pub(super) is_over: bool,
-    /// Until when each process's requests fail.
+    /// The time until which each process's requests fail.
     pub(super) partitioned: [Duration; PROCESSES],
     pub(super) late: Vec<LatePut>,
     /// The owner's epoch at each acknowledgement, and the record if it is in the copy.

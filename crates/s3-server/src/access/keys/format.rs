@@ -48,8 +48,8 @@ impl KeyList {
     /// Parses the text of a key file.
     ///
     /// # Errors
-    /// [`Error::KeyFile`] if it is no key file, was changed by hand or by accident, or was sealed
-    /// by another key.
+    /// [`Error::KeyFile`] if the text is not a key file, was modified, or was sealed by another
+    /// key.
     pub fn decode(text: &str, seal: &SealingKey) -> Result<Self> {
         let mut file: Value =
             serde_json::from_str(text).map_err(|error| fail(format!("is damaged: {error}")))?;
@@ -76,7 +76,7 @@ impl KeyList {
     }
 }
 
-/// Returns the text that the seal covers: all fields but the seal itself, without spaces.
+/// Returns the text that the seal covers: all fields except the seal, without spaces.
 fn sealed_text(file: &Value) -> String {
     format!("{FORMAT} file {file}")
 }

@@ -39,9 +39,9 @@ pub struct Key {
     pub secret_key: String,
     /// The user, which owns the buckets that it creates. A user may have several keys.
     pub user: String,
-    /// When the key was created.
+    /// The time at which the key was created.
     pub created: SystemTime,
-    /// The time from which on the key is rejected.
+    /// The time at which the key expires: it is then rejected.
     pub expires: Option<SystemTime>,
     /// `true` if the key is rejected until it is enabled again.
     pub is_disabled: bool,
@@ -127,8 +127,8 @@ impl KeyList {
         &self.anonymous
     }
 
-    /// Returns the quotas of users, each with a limit. A user without keys keeps its quota, as it
-    /// keeps its buckets.
+    /// Returns the quotas of users who have one. A user without keys keeps its quota and its
+    /// buckets.
     #[must_use]
     pub fn quotas(&self) -> &BTreeMap<String, Quota> {
         &self.quotas

@@ -15,7 +15,7 @@ use crate::access::rights::Grant;
 use crate::acl::owner::ADMINISTRATOR;
 
 /// The key file's keys in a running server. The caller that reads the file replaces them; no
-/// request waits for that.
+/// request waits for this.
 pub struct KeyRing {
     keys: ArcSwap<Keys>,
     failure: ArcSwapOption<String>,
@@ -41,7 +41,7 @@ impl KeyRing {
         self.failure.store(Some(Arc::new(why)));
     }
 
-    /// Returns why the key file could not be read, if the last attempt failed.
+    /// Returns the reason why the last attempt to read the key file failed; `None` if it succeeded.
     pub(crate) fn failure(&self) -> Option<Arc<String>> {
         self.failure.load_full()
     }
@@ -57,7 +57,7 @@ impl fmt::Debug for KeyRing {
 #[derive(Debug)]
 pub(crate) struct Keys {
     by_access_key: HashMap<Arc<str>, Arc<ActiveKey>>,
-    /// The users, also those with disabled keys only.
+    /// The users, including users whose keys are all disabled.
     users: HashSet<String>,
     /// The disabled keys, which are only listed.
     pub(crate) disabled: Box<[ActiveKey]>,
@@ -134,7 +134,7 @@ impl ActiveKey {
         }
     }
 
-    /// Returns the time from which on the key is rejected, in seconds since 1970.
+    /// Returns the time at which the key expires, in seconds since 1970.
     pub(crate) fn expires_s(&self) -> Option<i64> {
         self.expires_s
     }

@@ -1,7 +1,7 @@
 //! The keys of users, in a file and in a running server.
 //!
 //! `key` is the model, `format` is the text of a key file, and `seal` protects the secrets in it.
-//! `key_ring` holds the keys of a running server, and `key_file` changes the file in which they are.
+//! `key_ring` holds a running server's keys, and `key_file` changes their file.
 
 pub(crate) mod credentials;
 mod format;

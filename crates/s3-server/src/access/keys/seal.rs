@@ -30,7 +30,7 @@ impl SealingKey {
     /// Parses the text that [`Self::to_text`] returns.
     ///
     /// # Errors
-    /// [`Error::SealingKey`] if it is no sealing key.
+    /// [`Error::SealingKey`] if the text is not a sealing key.
     pub fn parse(text: &str) -> Result<Self> {
         let encoded = text.trim().strip_prefix(TEXT_PREFIX).map(str::trim).unwrap_or_default();
         let bytes = BASE64.decode_to_vec(encoded).ok().and_then(|bytes| bytes.try_into().ok());

@@ -2,10 +2,10 @@
 
 use memchr::memmem;
 
-/// The name of the field with the file. As in S3, the fields after it are ignored.
+/// The name of the field with the file. As in S3, later fields are ignored.
 const FILE: &str = "file";
 
-/// Stands for the file's name in a field value.
+/// The placeholder for the file's name in a field value.
 const FILE_NAME: &str = "${filename}";
 
 /// The maximum number of fields before the file.
@@ -44,7 +44,7 @@ pub(super) struct Parser {
     fields: FormFields,
     /// The offset after the complete fields.
     at: usize,
-    /// The offset up to which the present field's end was searched.
+    /// The offset up to which the end of the present field was searched.
     searched: usize,
 }
 
@@ -74,8 +74,8 @@ impl FormFields {
         Ok(())
     }
 
-    /// Replaces `${filename}` in all fields. Some browsers send a file's whole path: only its last
-    /// component counts.
+    /// Replaces `${filename}` in all fields. Some browsers send a file's whole path, so only its
+    /// last component is used.
     fn name_file(&mut self, name: Option<&str>) -> Result<(), String> {
         let name = name.and_then(|name| name.rsplit(['/', '\\']).next()).unwrap_or_default();
         let bytes =
@@ -124,7 +124,7 @@ impl Parser {
     /// the earlier calls.
     ///
     /// # Errors
-    /// Returns why no more bytes can complete the fields.
+    /// The reason why no more bytes can complete the fields.
     pub(super) fn parse(&mut self, body: &[u8]) -> Result<Parsed, String> {
         // A body may begin with an empty line.
         if self.at == 0 {
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Returns the fields in a form that has these fields and a file, which may have a name.
+    /// Returns the parsed fields of a form with these fields and a file, which may have a name.
     fn fields(fields: &[(&str, &str)], file_name: &str) -> FormFields {
         let field = |(name, value): &(&str, &str)| {
             format!("--x\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")

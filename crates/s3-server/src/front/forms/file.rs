@@ -40,8 +40,8 @@ impl<B> FileBody<B> {
         Self { lengths, ..self }
     }
 
-    /// Returns the next content among the pending bytes; `None` if more bytes are needed. Bytes
-    /// that may begin the delimiter stay.
+    /// Returns the next content among the pending bytes; `None` if more bytes are needed. Keeps
+    /// bytes that may begin the delimiter.
     fn next(&mut self) -> Option<Bytes> {
         if let Some(at) = memmem::find(&self.pending, &self.end) {
             let content = self.pending.split_to(at);
@@ -66,7 +66,7 @@ impl<B> FileBody<B> {
         }
     }
 
-    /// Rejects a file whose length the policy does not allow, as soon as that is certain.
+    /// Rejects a file as soon as the policy certainly does not allow its length.
     fn check_length(&self) -> Result<(), S3Error> {
         let (is_whole, bytes) = (self.rest.is_some(), self.returned);
         if bytes > *self.lengths.end() {

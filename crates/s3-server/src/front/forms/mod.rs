@@ -2,8 +2,8 @@
 //!
 //! `receive` reads the fields before the file, which `fields` parses, and leaves the file's content
 //! to `file`, a body that ends before the delimiter. `policy` and `signature` decide whether the
-//! form may be used, and `upload` turns it into a PUT and translates the response. So an uploaded
-//! file passes the same checks as a PUT object, and is never in memory as a whole.
+//! form may be used, and `upload` turns it into a PUT and translates the response. An uploaded file
+//! thus passes the same checks as a PUT object, and is never completely in memory.
 //!
 //! Source: AWS, "Browser-Based Uploads Using POST" in the S3 API reference; RFC 7578.
 

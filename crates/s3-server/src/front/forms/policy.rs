@@ -1,4 +1,4 @@
-//! A form's policy: until when the form may be used, and the values that its fields may have. Pure.
+//! A form's policy: its expiration, and the permitted values of its fields. Pure.
 //!
 //! Source: AWS, "POST Policy" in the S3 developer guide.
 
@@ -20,8 +20,8 @@ const MEMBERS: [&str; 2] = [EXPIRATION, CONDITIONS];
 /// The field for which every policy has a condition. Its value is the request's bucket.
 const BUCKET: &str = "bucket";
 
-/// The fields that need no condition, beside the file, and the prefixes of such fields: fields that
-/// are ignored, and checksums, which permit nothing.
+/// The fields that need no condition, in addition to the file, and the prefixes of such fields:
+/// ignored fields, and checksums, which permit nothing.
 const EXEMPT: [&str; 4] = ["awsaccesskeyid", "policy", "signature", "x-amz-signature"];
 const EXEMPT_PREFIXES: [&str; 2] = ["x-ignore-", "x-amz-checksum-"];
 
@@ -41,7 +41,7 @@ enum Condition {
     Field {
         name: String,
         matching: Matching,
-        /// The condition as the policy has it, for the error message.
+        /// The condition's text in the policy, for the error message.
         text: String,
     },
     /// A condition on the file's length, in bytes.
@@ -59,8 +59,8 @@ impl FormPolicy {
     /// Parses a policy in Base64.
     ///
     /// # Errors
-    /// `InvalidPolicyDocument`, and as in S3 `AccessDenied` for a condition on a name without `$`,
-    /// which no form meets.
+    /// `InvalidPolicyDocument`, and, as in S3, `AccessDenied` for a condition on a name without
+    /// `$`, which no form can meet.
     pub(super) fn parse(encoded: &str) -> S3Result<Self> {
         let text = forgiving_decode_to_vec(encoded.as_bytes())
             .map_err(|_malformed| invalid("invalid Base64 encoding."))?;
@@ -303,7 +303,7 @@ mod tests {
         FormFields::from(all)
     }
 
-    /// Returns why a policy rejects fields; empty if it does not.
+    /// Returns the reason why a policy rejects fields; empty if it does not.
     fn refusal(policy: &FormPolicy, given: &[(&str, &str)], bucket: &str) -> String {
         match policy.check(&fields(given), bucket, NOW) {
             Ok(()) => String::new(),

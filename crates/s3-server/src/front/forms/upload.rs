@@ -26,7 +26,7 @@ use crate::xml::Document;
 use crate::xml::tagging::Tagging;
 use crate::xml::writer::Xml;
 
-/// The form fields that become headers with the same name. So do all fields with the prefix.
+/// The form fields that become headers with the same name. All fields with the prefix do, too.
 const HEADERS: [&str; 7] = [
     "cache-control",
     "content-disposition",
@@ -53,7 +53,7 @@ const FORM_HEADERS: [&str; 4] = ["authorization", "content-length", "expect", "t
 /// The form field that names the checksum algorithm; the header is [`SDK_ALGORITHM`].
 const ALGORITHM: &str = "x-amz-checksum-algorithm";
 
-/// A form whose policy and signature were verified, as the PUT of an object.
+/// A form, as the PUT of an object. Its policy and signature were verified.
 pub(crate) struct Upload {
     pub(crate) head: Head,
     pub(crate) principal: Principal,
@@ -99,7 +99,7 @@ impl Upload {
         }
         let scheme = if is_encrypted { "https" } else { "http" };
         let answer = FormAnswer::new(&fields, &name, head, scheme);
-        let head = put_head(head, name, &fields)?;
+        let head = put_request_head(head, name, &fields)?;
         Ok(Self { head, principal, body: Body::Form(Box::pin(file)), answer })
     }
 }
@@ -114,7 +114,7 @@ fn key(fields: &FormFields) -> S3Result<&str> {
     Ok(key)
 }
 
-fn put_head(head: &Head, name: ObjectName, form: &FormFields) -> S3Result<Head> {
+fn put_request_head(head: &Head, name: ObjectName, form: &FormFields) -> S3Result<Head> {
     let path = format!("/{name}");
     let mut target = String::with_capacity(path.len());
     push_encoded(&mut target, &path);
@@ -130,8 +130,8 @@ fn put_head(head: &Head, name: ObjectName, form: &FormFields) -> S3Result<Head> 
     })
 }
 
-/// Returns the headers of the PUT for a form: request headers that do not concern the object, and
-/// form fields that do.
+/// Returns the headers of the PUT for a form: the request headers that do not concern the object,
+/// and the form fields that do.
 fn put_fields(request: &Fields, form: &FormFields) -> S3Result<Fields> {
     check_checksum(form)?;
     let mut fields = request.clone();
@@ -180,7 +180,7 @@ fn tagging(xml: &str) -> S3Result<String> {
     Ok(Serializer::new(String::new()).extend_pairs(tags).finish())
 }
 
-/// The response that a form asks for.
+/// The response that a form requests.
 #[derive(Debug)]
 pub(crate) struct FormAnswer {
     status: StatusCode,
@@ -259,7 +259,7 @@ mod tests {
 
     fn put(request: &[(&str, &str)], form: FormFields) -> S3Result<Head> {
         let request = head("POST /b?ignored", request);
-        put_head(&request, ObjectName::new("b", "a b/\u{e4}"), &form)
+        put_request_head(&request, ObjectName::new("b", "a b/\u{e4}"), &form)
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! The checksum algorithms of the objects on a page.
 //!
-//! They are attributes, which the index does not have: a listing of 1,000 objects could cost as
-//! many disk reads. So only attributes in memory are looked up, which never waits for the disk, and
-//! none for long pages: a lookup takes 2.1 to 2.9 µs (20,000 objects of 4 KiB in the page cache),
-//! while all of a listing takes 1.3 µs for each object.
+//! They are attributes, which the index lacks: a listing of 1,000 objects could cost as many disk
+//! reads. So only attributes in memory are looked up, without waiting for the disk, and none for
+//! long pages: a lookup takes 2.1 to 2.9 µs (20,000 objects of 4 KiB in the page cache), while all
+//! of a listing takes 1.3 µs for each object.
 
 use haul_file_store::{Attributes, Object, ObjectInfo, Store, VersionInfo};
 
 use crate::body::checksum::{Algorithm, COMPOSITE, Checksum, FULL_OBJECT, kind_of};
 use crate::xml::writer::Xml;
 
-/// Checksums are looked up for pages with at most this number of objects. The lookups take as long
-/// as the rest of a short request.
+/// The maximum number of objects on a page for which checksums are looked up. The lookups take as
+/// long as the rest of a short request.
 const OBJECTS_MAX: usize = 100;
 
 /// The algorithm and the type of an object's checksum.

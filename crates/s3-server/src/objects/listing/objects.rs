@@ -147,7 +147,7 @@ impl Parameters {
     }
 }
 
-/// A page with what its document needs.
+/// A page, and the other content of its document.
 struct Listed {
     parameters: Parameters,
     page: Page,

@@ -1,4 +1,5 @@
-//! What listings share: the encoding of names, the limit on entries, and the document size. Pure.
+//! The common parts of listings: the encoding of names, the limit on entries, and the document
+//! size. Pure.
 
 use haul_file_store::KEY_BYTES_MAX;
 
@@ -11,12 +12,12 @@ const ENTRIES_MAX: usize = 1000;
 /// The maximum length of an entry in a document, without the object's and the owner's names.
 const MARKUP_BYTES_MAX: usize = 512;
 
-/// The bytes in a document for each entry that the client asks for: enough for the longest key and
-/// the longest user name, unless they are escaped. A page with many longer names has fewer entries.
+/// The bytes in a document for each requested entry: enough for the longest key and the longest
+/// user name, unless they are escaped. A page with many longer names has fewer entries.
 const ENTRY_BYTES: usize = KEY_BYTES_MAX + MARKUP_BYTES_MAX + 2 * 64;
 
-/// The bytes in a document beside its entries and the request parameters: enough for the next
-/// markers, and for one entry of any length, so that each page has an entry.
+/// The bytes in a document in addition to its entries and the request parameters: enough for the
+/// next markers, and for one entry of any length, so that each page has an entry.
 const FRAME_BYTES: usize = 64 << 10;
 
 /// The maximum number of bytes that represent one byte of a name in a document: `&quot;`.
@@ -57,7 +58,7 @@ impl NameEncoding {
         }
     }
 
-    /// Returns the encoding as the response names it.
+    /// Returns the encoding's name in the response.
     pub(crate) fn encoding_type(&self) -> Option<&'static str> {
         self.encoded.then_some("url")
     }

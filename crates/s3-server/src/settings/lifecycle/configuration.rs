@@ -26,12 +26,12 @@ pub(crate) struct LifecycleConfiguration {
 pub(super) struct Rule {
     pub(super) id: Option<String>,
     pub(super) status: String,
-    /// The prefix beside the filter, in the earlier form of rules.
+    /// The prefix outside the filter, in the earlier form of rules.
     pub(super) prefix: Option<String>,
     pub(super) filter: Option<Filter>,
     pub(super) expiration: Option<Expiration>,
     pub(super) noncurrent: Option<NoncurrentExpiration>,
-    /// When uploads are aborted.
+    /// The action that aborts uploads.
     pub(super) abort: Option<Abort>,
     /// The transitions to other storage classes, each with its date, if it has one.
     pub(super) transitions: Vec<Option<SystemTime>>,
@@ -39,7 +39,7 @@ pub(super) struct Rule {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Filter {
-    /// All conditions in a filter that combines several; the filter itself has none then.
+    /// All conditions in a filter that combines several. The filter itself then has none.
     pub(super) and: Option<Conditions>,
     pub(super) one: Conditions,
 }

@@ -106,7 +106,7 @@ pub(crate) fn abortion(
 /// Returns the value of `x-amz-expiration` if a rule in the bucket expires an object with these
 /// attributes. The first call for a bucket may read the bucket's rules from the disk.
 ///
-/// Returns `None` if the rules cannot be read: sweeps do not apply them either.
+/// Returns `None` if the rules cannot be read, because sweeps do not apply them either.
 pub(crate) fn expiration(
     store: &Store,
     bucket: &str,

@@ -69,7 +69,7 @@ fn length(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Returns an age in days, rounded up. Rules that were not set with an S3 request may have any age.
+/// Returns an age in days, rounded up. Rules that were not set by an S3 request may have any age.
 fn days(age: Duration) -> i32 {
     i32::try_from(age.as_secs().div_ceil(DAY.as_secs())).unwrap_or(i32::MAX)
 }

@@ -83,7 +83,7 @@ fn forms_of_a_filter_survive_a_round_trip() {
     }
 }
 
-/// A rule whose filter was not understood would apply to the whole bucket.
+/// A rule with a misinterpreted filter would apply to the whole bucket.
 #[test]
 fn texts_are_those_of_xml() {
     let rule = "<s:LifecycleConfiguration xmlns:s=\"http://x/\"><s:Rule><s:ID>a</s:ID>\

@@ -103,8 +103,8 @@ fn cancelled_merge_has_no_result() {
 #[test]
 fn merge_of_tombstones_can_be_cancelled() {
     let disk = MemoryDisk::default();
-    let marks: Vec<Pair> = (0..20_000_u32).map(|n| (n.to_be_bytes().to_vec(), None)).collect();
-    let runs = [run_of(&disk, "1.run", &marks)];
+    let thresholds: Vec<Pair> = (0..20_000_u32).map(|n| (n.to_be_bytes().to_vec(), None)).collect();
+    let runs = [run_of(&disk, "1.run", &thresholds)];
     let output = Output { name: NAME, id: 3 };
     assert_eq!(merge_runs(&disk, &runs, output, true, &mut |_| false).unwrap(), None);
 }

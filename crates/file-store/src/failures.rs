@@ -1,4 +1,4 @@
-//! What the disk refuses repeatedly, until it works again.
+//! Ongoing failures of kinds of work, until the disk permits the work again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 /// A kind of work that a store does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Work {
+pub enum WorkKind {
     /// Storing objects, and all other changes that need space.
     Changes,
-    /// Storing objects that have a file of their own, while smaller ones may be stored.
+    /// Storing objects in their own files. Smaller objects may still be stored.
     BigObjects,
     /// Writing the index to the disk, without which opening the store takes longer.
     Indexing,
@@ -22,7 +22,7 @@ pub enum Work {
     Compaction,
 }
 
-impl Work {
+impl WorkKind {
     /// All kinds of work.
     pub const ALL: [Self; 4] = [Self::Changes, Self::BigObjects, Self::Indexing, Self::Compaction];
 
@@ -38,32 +38,33 @@ impl Work {
     }
 }
 
-/// Work that fails for now, because the disk is full or refuses files. The store tries it again.
+/// A kind of work that currently fails, because the disk is full or rejects files. The store
+/// retries it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
-    /// What fails.
-    pub work: Work,
-    /// The reason in a few words, without names of files.
+pub struct OngoingFailure {
+    /// The kind of work.
+    pub work: WorkKind,
+    /// A short reason, without file names.
     pub reason: String,
-    /// The error of the last attempt. It may name files of the store.
+    /// The last attempt's error. It may name files of the store.
     pub error: String,
-    /// When the first of the successive failed attempts was made.
+    /// The time of the first of the successive failures.
     pub since: Instant,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Troubles {
-    /// `false` if there is none, so that successful work needs no lock.
+pub(crate) struct OngoingFailures {
+    /// `false` if nothing fails, so that successful work needs no lock.
     is_any: AtomicBool,
-    found: Mutex<BTreeMap<Work, Trouble>>,
+    found: Mutex<BTreeMap<WorkKind, OngoingFailure>>,
 }
 
-impl Troubles {
-    /// Records whether work was successful. Rejections that are the caller's fault, such as a
-    /// missing bucket, say nothing about it.
-    pub(crate) fn note<T>(&self, work: Work, outcome: &Result<T>) {
+impl OngoingFailures {
+    /// Records the outcome of work. An error that the disk did not cause, such as a missing bucket,
+    /// changes nothing.
+    pub(crate) fn note<T>(&self, work: WorkKind, outcome: &Result<T>) {
         match outcome {
-            Ok(_) => self.worked(work),
+            Ok(_) => self.succeeded(work),
             Err(error) => {
                 if let Some(reason) = disk_reason(error) {
                     self.failed(work, reason, haul_disk::error_chain(error));
@@ -72,7 +73,7 @@ impl Troubles {
         }
     }
 
-    pub(crate) fn worked(&self, work: Work) {
+    pub(crate) fn succeeded(&self, work: WorkKind) {
         if self.is_any.load(Ordering::Relaxed) {
             let mut found = self.found.lock();
             found.remove(&work);
@@ -80,20 +81,20 @@ impl Troubles {
         }
     }
 
-    fn failed(&self, work: Work, reason: String, error: String) {
+    fn failed(&self, work: WorkKind, reason: String, error: String) {
         let mut found = self.found.lock();
-        let since = found.get(&work).map_or_else(now, |trouble| trouble.since);
-        found.insert(work, Trouble { work, reason, error, since });
+        let since = found.get(&work).map_or_else(now, |failure| failure.since);
+        found.insert(work, OngoingFailure { work, reason, error, since });
         self.is_any.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the troubles, sorted by the kind of work.
-    pub(crate) fn all(&self) -> Vec<Trouble> {
+    /// Returns the ongoing failures, sorted by kind of work.
+    pub(crate) fn all(&self) -> Vec<OngoingFailure> {
         self.found.lock().values().cloned().collect()
     }
 }
 
-/// Returns why the disk refuses work; `None` if the error has another cause.
+/// Returns the reason why the disk rejects work; `None` if the error has another cause.
 fn disk_reason(error: &Error) -> Option<String> {
     Some(match error {
         Error::Full { .. } | Error::Stalled { .. } => "the disk is full".to_owned(),
@@ -109,24 +110,24 @@ mod tests {
 
     #[test]
     fn trouble_lasts_from_the_first_failure_to_the_next_success() {
-        let troubles = Troubles::default();
+        let failures = OngoingFailures::default();
         let fail = |work, waited| {
             let waited = std::time::Duration::from_secs(waited);
-            troubles.note::<()>(work, &Err(Error::Stalled { waited }));
+            failures.note::<()>(work, &Err(Error::Stalled { waited }));
         };
-        troubles.note::<()>(Work::Changes, &Err(Error::ReadOnly));
-        assert_eq!(troubles.all(), []);
-        fail(Work::Changes, 1);
-        let since = troubles.all()[0].since;
-        fail(Work::Changes, 2);
-        fail(Work::Compaction, 3);
-        let found = troubles.all();
-        assert_eq!((found.len(), found[0].work, found[0].since), (2, Work::Changes, since));
+        failures.note::<()>(WorkKind::Changes, &Err(Error::ReadOnly));
+        assert_eq!(failures.all(), []);
+        fail(WorkKind::Changes, 1);
+        let since = failures.all()[0].since;
+        fail(WorkKind::Changes, 2);
+        fail(WorkKind::Compaction, 3);
+        let found = failures.all();
+        assert_eq!((found.len(), found[0].work, found[0].since), (2, WorkKind::Changes, since));
         assert!(found[0].error.contains("2s"), "{}", found[0].error);
         assert_eq!(found[0].reason, "the disk is full");
-        troubles.note(Work::Changes, &Ok(()));
-        assert_eq!(troubles.all().len(), 1);
-        troubles.worked(Work::Compaction);
-        assert_eq!(troubles.all(), []);
+        failures.note(WorkKind::Changes, &Ok(()));
+        assert_eq!(failures.all().len(), 1);
+        failures.succeeded(WorkKind::Compaction);
+        assert_eq!(failures.all(), []);
     }
 }

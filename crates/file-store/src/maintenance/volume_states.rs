@@ -1,12 +1,12 @@
-//! The state that volume maintenance (indexing and compaction) shares.
+//! The volume states that indexing and compaction share.
 
 use std::collections::BTreeSet;
 
 use crate::maintenance::hot_volumes::HotVolumes;
 
-/// The state of volume maintenance. The thread that indexes or compacts holds its lock.
+/// The volume states. The thread that indexes or compacts holds their lock.
 #[derive(Debug, Default)]
-pub(crate) struct Upkeep {
+pub(crate) struct VolumeStates {
     /// Volumes with damaged or unreadable bytes. They are never removed, because an operator may
     /// want to recover their content.
     pub(crate) damaged: BTreeSet<u32>,
@@ -17,7 +17,8 @@ pub(crate) struct Upkeep {
     pub(crate) hot: HotVolumes,
     /// Sealed volumes whose index is complete.
     pub(crate) indexed: BTreeSet<u32>,
-    /// The volume before which all indexes were removed, because a checkpoint has the needles.
+    /// The volume before which all volume indexes were removed, because a checkpoint has the
+    /// needles.
     pub(crate) covered_before: u32,
     /// `true` after a failed removal of a volume: a crash may restore the volume. No other volume
     /// is removed, because its tombstones may still be needed.
