@@ -50,7 +50,7 @@ pub enum Error {
     /// The file has an unsupported format. Use a version of this program that supports the format,
     /// or another directory.
     #[error("{} is not a segment this version can read: {what}", file.display())]
-    Foreign {
+    UnsupportedFormat {
         /// The file whose format is unsupported.
         file: PathBuf,
         /// The reason why the file cannot be read.
@@ -105,7 +105,7 @@ mod tests {
             Error::NoSegment { source: Arc::new(disk()) },
             Error::Latched { source: Arc::new(disk()) },
             damaged(),
-            Error::Foreign { file: "/log/1".into(), what: "the cause".into() },
+            Error::UnsupportedFormat { file: "/log/1".into(), what: "the cause".into() },
             Error::InUse { dir: "/log".into(), holder: "the cause".into() },
             Error::Invalid("the cause"),
             Error::Disk(disk()),

@@ -8,7 +8,6 @@ use haul_sync::{Condvar, Mutex};
 
 const SHARDS: usize = 64;
 
-/// The locked keys.
 #[derive(Debug)]
 pub(crate) struct KeyLocks {
     shards: Arc<[Shard]>,

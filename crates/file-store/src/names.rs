@@ -7,7 +7,6 @@ pub(crate) const MARKER: &str = "STORE";
 /// remote copy. Such a store opens only on a disk that has these parts and hides the file.
 pub const REMOTE_MARKER: &str = "REMOTE";
 
-/// The manifest's copies.
 pub(crate) const MANIFESTS: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
 
 /// The directory of the log whose segments are the volumes.

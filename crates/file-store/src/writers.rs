@@ -82,7 +82,6 @@ impl Writers {
         state.waiting -= 1;
     }
 
-    /// Returns `true` if a writer is active.
     #[cfg(test)]
     pub(crate) fn is_any_active(&self) -> bool {
         !self.state.lock().active.is_empty()

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A monotonic clock.
 pub(crate) trait Clock: fmt::Debug + Send + Sync {
     /// Returns the time since a fixed moment.
     fn now(&self) -> Duration;

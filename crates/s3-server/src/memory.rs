@@ -22,7 +22,6 @@ impl PeerMemory {
     }
 }
 
-/// The memory for all bodies.
 pub(crate) struct BodyMemory {
     all: Arc<Semaphore>,
     bytes_max: u64,
@@ -35,15 +34,17 @@ pub(crate) struct BodyMemory {
 /// The memory reserved for one body. Dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct Reserved {
-    all: OwnedSemaphorePermit,
-    peer: Option<OwnedSemaphorePermit>,
+    global_permit: OwnedSemaphorePermit,
+    peer_permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Reserved {
     /// Releases the memory beyond `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let needed = units(bytes) as usize;
-        for permit in [Some(&mut self.all), self.peer.as_mut()].into_iter().flatten() {
+        for permit in
+            [Some(&mut self.global_permit), self.peer_permit.as_mut()].into_iter().flatten()
+        {
             let surplus = permit.num_permits().saturating_sub(needed);
             drop(permit.split(surplus));
         }
@@ -76,11 +77,15 @@ impl BodyMemory {
         }
     }
 
-    fn reserved(&self, all: OwnedSemaphorePermit, peer: Option<OwnedSemaphorePermit>) -> Reserved {
+    fn reserved(
+        &self,
+        global_permit: OwnedSemaphorePermit,
+        peer_permit: Option<OwnedSemaphorePermit>,
+    ) -> Reserved {
         if self.reserved_bytes() > self.expected_bytes.load(Relaxed) {
             self.beyond.notify_one();
         }
-        Reserved { all, peer }
+        Reserved { global_permit, peer_permit }
     }
 
     /// Waits for memory for `bytes`. First waits for the peer's share, so that its requests do not

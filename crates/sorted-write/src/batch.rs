@@ -82,7 +82,6 @@ impl Batch {
         &self.entries
     }
 
-    /// Returns the bytes of the write `number`.
     pub(crate) fn bytes_of(&self, number: u32) -> &[u8] {
         let (entry, location) = (&self.entries[number as usize], &self.locations[number as usize]);
         let from = location.from as usize;

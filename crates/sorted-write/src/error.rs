@@ -34,7 +34,7 @@ pub enum Error {
     /// The log belongs to another file or has an unknown version. Use another directory, or the
     /// program that wrote the log.
     #[error("the log in {} cannot be used for this file: {what}", dir.display())]
-    Foreign {
+    LogMismatch {
         /// The log directory.
         dir: PathBuf,
         /// The reason why the log cannot be used.
@@ -99,7 +99,7 @@ mod tests {
                 source: Arc::new(from_log(LogError::Latched { source: Arc::new(disk()) })),
             },
             Error::Invalid("the cause"),
-            Error::Foreign { dir: "/log".into(), what: "the cause".into() },
+            Error::LogMismatch { dir: "/log".into(), what: "the cause".into() },
             Error::InUse { path: "/file".into(), holder: "the cause".into() },
             from_log(damaged),
             from_log(in_use),

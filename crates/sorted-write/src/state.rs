@@ -54,7 +54,7 @@ impl Queue {
 
 pub(crate) struct State {
     pub(crate) queues: Vec<Queue>,
-    /// The memory, in bytes, that the batches being filled use.
+    /// Bytes of memory used by the batches being filled.
     used_bytes: usize,
     /// The used memory, in bytes, at which a round starts.
     generation_bytes: usize,

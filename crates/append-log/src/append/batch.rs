@@ -53,8 +53,8 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn begin(tail: Tail, buffer: AlignedBuf) -> Self {
-        Self::at(tail, buffer, crate::format::HEADER_BYTES, 0)
+    pub(crate) fn in_new_segment(tail: Tail, buffer: AlignedBuf) -> Self {
+        Self::with_carried(tail, buffer, crate::format::HEADER_BYTES, 0)
     }
 
     /// Creates a batch whose first record begins at `end`, and reads the bytes before `end` in the
@@ -65,7 +65,7 @@ impl Batch {
         let start = page_start(end);
         let carried = (end - start) as usize;
         haul_disk::read_full(&*tail.segment.file, &mut buffer[..carried], u64::from(start))?;
-        Ok(Self::at(tail, buffer, start, carried))
+        Ok(Self::with_carried(tail, buffer, start, carried))
     }
 
     /// Creates the next batch in the same segment, beginning with a copy of the partial last page
@@ -78,12 +78,12 @@ impl Batch {
         debug_assert!(carried <= self.used);
         buffer[..carried].copy_from_slice(&self.buffer[self.used - carried..self.used]);
         let lone = self.lone_bytes;
-        let batch = Self::at(self.tail.clone(), buffer, start, carried);
+        let batch = Self::with_carried(self.tail.clone(), buffer, start, carried);
         Self { lone_bytes: lone, lone_before: lone, ..batch }
     }
 
     /// Creates a batch without new records, whose buffer holds `carried` synced bytes.
-    fn at(tail: Tail, buffer: AlignedBuf, start: u32, carried: usize) -> Self {
+    fn with_carried(tail: Tail, buffer: AlignedBuf, start: u32, carried: usize) -> Self {
         debug_assert_eq!(
             start % crate::format::HEADER_BYTES,
             0,

@@ -348,7 +348,7 @@ impl Shared {
             debug_assert!(tail.segment.number > state.filling.tail.segment.number);
             self.segments.write().insert(tail.segment.number, Arc::clone(&tail.segment));
             self.prepare.notify_one();
-            Batch::begin(tail, buffer)
+            Batch::in_new_segment(tail, buffer)
         } else {
             state.filling.followed_in(buffer)
         };

@@ -209,7 +209,7 @@ impl PrepareThread {
     /// closing or has stopped.
     fn may_fill_reserve(&self) -> bool {
         let mut state = self.shared.state.lock_deferring_wakers();
-        let is_due = state.filling.offset() >= begin_at(state.filling.tail.segment.bytes);
+        let is_due = state.filling.offset() >= fill_start(state.filling.tail.segment.bytes);
         let is_missing = matches!(state.next, Next::Missing);
         let is_urgent = is_missing && (is_due || is_needed(&state)) || is_longer_needed(&state);
         if !is_urgent && !state.is_closing && state.latched.is_none() {
@@ -226,7 +226,7 @@ impl PrepareThread {
             let segment = &state.filling.tail.segment;
             let (number, bytes) = (segment.number, segment.bytes);
             let retry_at = failed_at.filter(|at| at.0 == number).map(|at| at.1 + bytes / 16);
-            let due = retry_at.unwrap_or(begin_at(bytes));
+            let due = retry_at.unwrap_or(fill_start(bytes));
             let is_missing = matches!(state.next, Next::Missing);
             let is_requested = state.waiting_for_next > 0 || state.requested_next.is_some();
             if state.latched.is_some() {
@@ -332,7 +332,7 @@ fn is_longer_needed(state: &State) -> bool {
 }
 
 /// Returns the offset in the current segment at which filling the next one begins: after a quarter.
-fn begin_at(segment_bytes: u32) -> u32 {
+fn fill_start(segment_bytes: u32) -> u32 {
     segment_bytes / 4
 }
 
@@ -341,7 +341,7 @@ fn begin_at(segment_bytes: u32) -> u32 {
 /// the bytes written in between: two bytes for each byte written if both segments have the same
 /// length. Commits then never compete with a burst of zeros.
 fn fill_due(offset: u32, segment_bytes: u32, next_bytes: u64) -> u64 {
-    match offset.checked_sub(begin_at(segment_bytes)) {
+    match offset.checked_sub(fill_start(segment_bytes)) {
         Some(behind) => {
             let due = u64::from(behind) * 2 * next_bytes / u64::from(segment_bytes);
             due + FILL_STEP_BYTES as u64
@@ -355,7 +355,7 @@ fn fill_due(offset: u32, segment_bytes: u32, next_bytes: u64) -> u64 {
 fn offset_for(done: u64, segment_bytes: u32, next_bytes: u64) -> u32 {
     let due = done.saturating_sub(FILL_STEP_BYTES as u64) + 1;
     let behind = (due * u64::from(segment_bytes)).div_ceil(2 * next_bytes.max(1));
-    u32::try_from(u64::from(begin_at(segment_bytes)) + behind).unwrap_or(u32::MAX)
+    u32::try_from(u64::from(fill_start(segment_bytes)) + behind).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

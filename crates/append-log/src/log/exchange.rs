@@ -14,7 +14,7 @@ impl Log {
     /// # Errors
     /// Returns `exchange`'s error, and [`Error::Invalid`] if `number` is the segment being written
     /// or does not exist, or if the other file belongs to another segment. Returns [`Error::Disk`],
-    /// [`Error::Damaged`] and [`Error::Foreign`] if the other file cannot be opened. The log then
+    /// [`Error::Damaged`] and [`Error::UnsupportedFormat`] if the other file cannot be opened. The log then
     /// still reads from the former file until it is closed.
     ///
     /// # Durability

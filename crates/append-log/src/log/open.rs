@@ -45,7 +45,7 @@ impl Log {
     /// # Errors
     /// Returns [`Error::InUse`] if the log is already open, in this process or another one,
     /// [`Error::Damaged`] if bytes are invalid and `options.on_damage` is
-    /// [`crate::OnDamage::Refuse`], [`Error::Foreign`] if a file is not this log's segment in a
+    /// [`crate::OnDamage::Refuse`], [`Error::UnsupportedFormat`] if a file is not this log's segment in a
     /// supported format, and [`Error::Full`] if the disk has no space for a segment that the log
     /// needs.
     ///
@@ -118,7 +118,7 @@ impl Log {
     /// delivered records may not be synced yet by the writing process.
     ///
     /// # Errors
-    /// Returns [`Error::Damaged`] and [`Error::Foreign`] like [`Log::open`], and
+    /// Returns [`Error::Damaged`] and [`Error::UnsupportedFormat`] like [`Log::open`], and
     /// [`Error::SegmentRemoved`] if the writing process repeatedly removes segments before this
     /// call opens them.
     ///

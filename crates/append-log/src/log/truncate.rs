@@ -188,7 +188,7 @@ impl Log {
         ended.end_at(lsn.offset());
         let mut state = self.shared.state.lock_deferring_wakers();
         let number = tail.segment.number;
-        let batch = |buffer| Batch::begin(tail, buffer);
+        let batch = |buffer| Batch::in_new_segment(tail, buffer);
         self.shared.continue_with(&mut state, batch);
         debug_assert!(Lsn::new(number, HEADER_BYTES) > state.synced);
         state.synced = Lsn::new(number, HEADER_BYTES);

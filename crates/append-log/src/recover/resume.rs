@@ -35,10 +35,10 @@ impl Resume<'_> {
         open: Option<(Arc<Segment>, Scan)>,
         needs_new_segment: bool,
     ) -> Result<(Arc<Segment>, u32)> {
-        let Some((segment, scan)) = open else { return self.begin(Lsn(0)) };
+        let Some((segment, scan)) = open else { return self.begin_segment(Lsn(0)) };
         if needs_new_segment {
             let follows = Lsn::new(segment.number, scan.end);
-            match self.begin(follows) {
+            match self.begin_segment(follows) {
                 Ok(begun) => {
                     segment.end_at(scan.end);
                     if !self.is_shared {
@@ -57,7 +57,7 @@ impl Resume<'_> {
     }
 
     /// Begins another segment: a prepared one, a new one or, on a full disk, one from the reserve.
-    fn begin(&mut self, follows: Lsn) -> Result<(Arc<Segment>, u32)> {
+    fn begin_segment(&mut self, follows: Lsn) -> Result<(Arc<Segment>, u32)> {
         let segment = match self.unused.pop_first() {
             Some((_, ready)) => {
                 let follows = if follows == Lsn(0) { ready.follows } else { follows };

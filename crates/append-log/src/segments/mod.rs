@@ -130,7 +130,7 @@ impl Segment {
             Ok(found) => found,
             Err(HeaderError::Version(version)) => {
                 let what = format!("its format has version {version}, not {VERSION}");
-                return Err(Error::Foreign { file: path, what });
+                return Err(Error::UnsupportedFormat { file: path, what });
             }
             Err(HeaderError::NoMagic | HeaderError::Checksum) => {
                 let what = "no copy of the segment's header is valid".to_owned();
@@ -139,13 +139,13 @@ impl Segment {
         };
         if header.segment != number {
             let what = format!("its header is that of segment {}", header.segment);
-            return Err(Error::Foreign { file: path, what });
+            return Err(Error::UnsupportedFormat { file: path, what });
         }
         let page = u64::from(HEADER_BYTES);
         let fits = header.bytes <= BYTES_MAX.into() && header.limit() > page;
         if !fits || !header.bytes.is_multiple_of(page) {
             let what = format!("its header declares a length of {} bytes", header.bytes);
-            return Err(Error::Foreign { file: path, what });
+            return Err(Error::UnsupportedFormat { file: path, what });
         }
         let damage = damage.map(|(offset, what)| Damage {
             file: path,

@@ -215,7 +215,9 @@ fn foreign_segments_and_versions_are_refused_unchanged() {
         for options in [small(), report()] {
             let disk = MemoryDisk::on(&medium);
             let refused = open_on(Arc::new(disk.clone()), options).map(drop);
-            let Err(error @ Error::Foreign { .. }) = refused else { panic!("{what}: {refused:?}") };
+            let Err(error @ Error::UnsupportedFormat { .. }) = refused else {
+                panic!("{what}: {refused:?}")
+            };
             if what.contains("version") {
                 let found = "memory/0000000001.segment is not a segment this version can read: \
                              its format has version 2, not 1";
@@ -243,6 +245,6 @@ fn header_with_invalid_length_is_refused() {
             set_header(&mut medium.file(&segment_name(3))[copy..], 32, bytes);
         }
         let refused = start(&medium, report()).map(drop);
-        assert!(matches!(refused, Err(Error::Foreign { .. })), "{bytes}: {refused:?}");
+        assert!(matches!(refused, Err(Error::UnsupportedFormat { .. })), "{bytes}: {refused:?}");
     }
 }

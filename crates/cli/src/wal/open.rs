@@ -40,7 +40,7 @@ pub(super) fn failed(verb: &str, dir: &Path, error: Error) -> Failure {
     let failure = Failure::new(format!("cannot {verb} the log in {}", dir.display()));
     let failure = match &error {
         Error::InUse { .. } => failure.exit(Exit::NotStarted).advise("wait until it exits"),
-        Error::Foreign { .. } => failure.exit(Exit::NotStarted),
+        Error::UnsupportedFormat { .. } => failure.exit(Exit::NotStarted),
         Error::Damaged { .. } => failure.advise("\"haul wal verify\" lists all damage"),
         Error::SegmentRemoved { .. } => failure.advise("run the command again"),
         _ => failure,

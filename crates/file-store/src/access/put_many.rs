@@ -100,7 +100,8 @@ impl Store {
         batch: &[NewObject<'_>],
         outcomes: &mut Vec<Result<ObjectInfo>>,
     ) -> Option<Refusal> {
-        let mut outcome_of: Vec<Option<Result<ObjectInfo>>> = batch.iter().map(refuse).collect();
+        let mut outcome_of: Vec<Option<Result<ObjectInfo>>> =
+            batch.iter().map(validation_error).collect();
         let mut drafts = self.drafts(bucket, batch, &outcome_of);
         let bytes = |draft: &Draft<'_>| (draft.head.head_bytes() + draft.object.bytes.len()) as u64;
         let inner = &*self.inner;
@@ -229,7 +230,7 @@ impl Store {
 }
 
 /// Returns an error for an object that the store rejects in any state.
-fn refuse(object: &NewObject<'_>) -> Option<Result<ObjectInfo>> {
+fn validation_error(object: &NewObject<'_>) -> Option<Result<ObjectInfo>> {
     check_key(object.key).and_then(|()| check_attributes(object.attributes)).err().map(Err)
 }
 

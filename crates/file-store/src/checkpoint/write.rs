@@ -50,7 +50,6 @@ pub(crate) fn is_checkpoint_due(inner: &Inner, index: &Index) -> bool {
     !inner.options.is_read_only && inner.keyspace.checkpoint_due.is_reached(index.recent_changes())
 }
 
-/// Writes a checkpoint if it is due.
 pub(crate) fn checkpoint_if_due(inner: &Inner) {
     let index = inner.keyspace.index.read();
     let (is_due, recent) = (is_checkpoint_due(inner, &index), index.recent_changes());

@@ -128,7 +128,7 @@ pub(crate) fn compact_next(inner: &Inner, stop: &AtomicBool) -> Result<bool> {
     let chosen =
         choose_volume(inner, thresholds.dead_share_min(free_bytes), &mut volume_states, filter)?;
     let Some((volume, tombstones_needed_from)) = chosen else { return Ok(false) };
-    inner.maintenance.admission.found();
+    inner.maintenance.admission.note_dead_bytes();
     let mut done = CompactionReport::default();
     let mut compact = |volume_states: &mut VolumeStates| {
         let pace = Pace::Background;
@@ -274,7 +274,7 @@ fn compact_volume(
     done.volumes_removed += 1;
     done.bytes_freed += volume.bytes;
     Counters::count(&inner.counters.local().volumes_compacted);
-    inner.maintenance.admission.freed();
+    inner.maintenance.admission.note_freed();
     inner.measure_space()?;
     Ok(())
 }

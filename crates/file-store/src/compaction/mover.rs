@@ -164,7 +164,7 @@ impl<'a> Mover<'a> {
                 at.lsn.segment() > from.lsn.segment(),
                 "its volume is removed afterwards"
             );
-            let change = moved(head, from);
+            let change = move_change(head, from);
             self.inner.volumes.indexes.push(at, std::slice::from_ref(&change));
             let mut index = self.inner.keyspace.index.write();
             self.inner.announce(&mut index, at);
@@ -191,7 +191,7 @@ impl<'a> Mover<'a> {
     fn report_and_pause(&self, bytes: u64, took: Duration) -> Result<()> {
         let admission = &self.inner.maintenance.admission;
         self.inner.measure_space()?;
-        admission.moved(bytes);
+        admission.note_moved(bytes);
         if self.pace == Pace::Background && !admission.is_slow() {
             admission.background.pause(took.min(PAUSE_MAX));
         }
@@ -200,7 +200,7 @@ impl<'a> Mover<'a> {
 }
 
 /// Returns the change that a moved needle makes: an object replaces itself.
-fn moved(head: Head, from: Position) -> Change {
+fn move_change(head: Head, from: Position) -> Change {
     let replaces = (head.kind == Kind::Object).then(|| Replaced {
         at: from,
         bytes: head.bytes,

@@ -10,7 +10,6 @@ use crate::object::ObjectLocation;
 /// The unit of addresses: records start at multiples of 8 bytes.
 const UNIT_BYTES: u64 = 8;
 
-/// The number of bits in an address.
 const ADDRESS_BITS: u32 = 40;
 
 /// The maximum total length of all volumes: 8 TiB.

@@ -43,7 +43,6 @@ pub(crate) enum Predecessor {
     Unknown,
     /// The key had no object, or the needle stores no object.
     None,
-    /// The needle replaces this object.
     Object(Replaced),
 }
 

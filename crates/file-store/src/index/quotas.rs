@@ -162,15 +162,20 @@ impl Quotas {
     ) -> Result<Reserved> {
         let mut table = self.table.lock();
         self.count(table.check(totals, bucket, added))?;
-        Ok(self.begin(&mut table, bucket, added))
+        Ok(self.start_reservation(&mut table, bucket, added))
     }
 
     /// Tracks a write that is never rejected, such as a deletion that retains a version.
     pub(crate) fn track(self: &Arc<Self>, bucket: &str) -> Reserved {
-        self.begin(&mut self.table.lock(), bucket, Usage::default())
+        self.start_reservation(&mut self.table.lock(), bucket, Usage::default())
     }
 
-    fn begin(self: &Arc<Self>, table: &mut Table, bucket: &str, added: Usage) -> Reserved {
+    fn start_reservation(
+        self: &Arc<Self>,
+        table: &mut Table,
+        bucket: &str,
+        added: Usage,
+    ) -> Reserved {
         let owner = table.owner_of.get(bucket).cloned();
         if owner.is_none() && !table.buckets.contains_key(bucket) {
             return Reserved::nothing();
@@ -328,7 +333,7 @@ fn sorted(mut states: Vec<QuotaState>) -> Vec<QuotaState> {
 impl PendingUsage {
     /// Returns the stored usage: the index totals without the usage counted twice.
     fn stored(&self, total: Usage) -> Usage {
-        less(total, self.copied)
+        subtract_usage(total, self.copied)
     }
 
     /// Returns the usage that counts against a quota: stored and reserved.
@@ -337,7 +342,7 @@ impl PendingUsage {
     }
 }
 
-fn less(mut from: Usage, other: Usage) -> Usage {
+fn subtract_usage(mut from: Usage, other: Usage) -> Usage {
     subtract(&mut from.bytes, other.bytes, "bytes of a quota");
     subtract(&mut from.objects, other.objects, "objects of a quota");
     from
@@ -491,8 +496,8 @@ impl Drop for Reservation {
         let copied = self.copied.get().copied().unwrap_or_default();
         let mut table = quotas.table.lock();
         for pending in table.pending(self) {
-            pending.reserved = less(pending.reserved, self.added);
-            pending.copied = less(pending.copied, copied);
+            pending.reserved = subtract_usage(pending.reserved, self.added);
+            pending.copied = subtract_usage(pending.copied, copied);
         }
     }
 }

@@ -74,15 +74,15 @@ impl<S: Source> Listing<'_, S> {
             let changes = index.read().keys.changes();
             let group = self.read(changes, room)?;
             if index.read().keys.changes() == changes {
-                return Ok(self.pass(group));
+                return Ok(self.advance_past(group));
             }
         }
         let index = index.read();
         let group = self.read(index.keys.changes(), room)?;
-        Ok(self.pass(group))
+        Ok(self.advance_past(group))
     }
 
-    fn pass(&mut self, group: Option<Group>) -> Option<Vec<VersionListEntry>> {
+    fn advance_past(&mut self, group: Option<Group>) -> Option<Vec<VersionListEntry>> {
         let group = group?;
         self.position = group.next;
         Some(group.entries)

@@ -51,7 +51,6 @@ pub(crate) fn scan_versions(
     Ok(())
 }
 
-/// A position in a listing.
 #[derive(Debug)]
 pub(super) enum Position {
     /// The first version that matches the request.

@@ -79,7 +79,6 @@ impl Volumes {
             !is_last && (is_mostly_dead != was_mostly_dead || volume.live_needles == 0);
     }
 
-    /// Counts a tombstone of `needle_bytes` bytes.
     pub(crate) fn add_tombstone(&mut self, at: Position, needle_bytes: usize) {
         let volume = self.by_number.entry(at.lsn.segment()).or_default();
         volume.tombstone_bytes += stored_bytes(needle_bytes as u64);

@@ -72,9 +72,9 @@ pub(crate) fn decode(attributes: &Attributes) -> Result<Lifecycle> {
     let mut rules: BTreeMap<&str, LifecycleRule> = BTreeMap::new();
     for (name, value) in attributes.iter() {
         let Some(name) = name.strip_prefix(PREFIX) else { continue };
-        let (number, field) = name.split_once('.').ok_or_else(|| unknown(name, value))?;
+        let (number, field) = name.split_once('.').ok_or_else(|| unknown_field(name, value))?;
         let rule = rules.entry(number).or_default();
-        set_field(rule, field, value).ok_or_else(|| unknown(field, value))?;
+        set_field(rule, field, value).ok_or_else(|| unknown_field(field, value))?;
     }
     Ok(Lifecycle { rules: rules.into_values().collect() })
 }
@@ -109,7 +109,7 @@ fn set_field(rule: &mut LifecycleRule, field: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-fn unknown(field: &str, value: &str) -> Error {
+fn unknown_field(field: &str, value: &str) -> Error {
     let what = format!("a lifecycle rule has an unknown field or value: \"{field}\" = \"{value}\"");
     Error::Invalid { what }
 }

@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::lifecycle::tags::{ObjectTags, Tags};
 use crate::object::{Attributes, ObjectInfo};
 
-/// A day, in milliseconds.
 pub(crate) const DAY_MS: u64 = 24 * 3_600_000;
 
 /// The maximum number of rules that a bucket can have (as in S3).
@@ -106,7 +105,7 @@ impl Lifecycle {
         started_ms: u64,
     ) -> Option<(u64, &LifecycleRule)> {
         let expires =
-            |rule: &LifecycleRule| Some(rule.after(started_ms, rule.abort_uploads_after?));
+            |rule: &LifecycleRule| Some(rule.time_at_age(started_ms, rule.abort_uploads_after?));
         let rules = self.rules.iter().filter(|rule| rule.applies_to(key));
         rules.filter_map(|rule| Some((expires(rule)?, rule))).min_by_key(|(at, _)| *at)
     }
@@ -124,7 +123,7 @@ impl Lifecycle {
         let expires = |rule: &&LifecycleRule| {
             rule.expire_noncurrent.is_some_and(|expiry| {
                 newer >= u64::from(expiry.newer_versions)
-                    && rule.after(since_ms, expiry.after) <= now_ms
+                    && rule.time_at_age(since_ms, expiry.after) <= now_ms
             })
         };
         let mut rules = self.rules.iter().filter(|rule| rule.selects(key, bytes, tags));
@@ -260,7 +259,7 @@ impl LifecycleRule {
     /// 1970.
     fn expires_ms(&self, stored_ms: u64) -> Option<u64> {
         Some(match self.expire? {
-            Expiry::After(age) => self.after(stored_ms, age),
+            Expiry::After(age) => self.time_at_age(stored_ms, age),
             Expiry::At(time) => millis(time),
         })
     }
@@ -289,7 +288,7 @@ impl LifecycleRule {
     }
 
     /// Returns the time, rounded up, at which data written at `from_ms` reaches an age.
-    fn after(&self, from_ms: u64, age: Duration) -> u64 {
+    fn time_at_age(&self, from_ms: u64, age: Duration) -> u64 {
         let at = from_ms.saturating_add(duration_millis(age));
         match duration_millis(self.round_up_to) {
             0 => at,
@@ -386,7 +385,7 @@ mod tests {
         assert_eq!(short[0].expire, Some(Expiry::After(seconds(20))));
         assert_eq!(short[0].expire_noncurrent.unwrap().after, seconds(30));
         assert_eq!(short[0].abort_uploads_after, Some(seconds(10)));
-        assert_eq!(short[0].after(1, seconds(20)), 20_001);
+        assert_eq!(short[0].time_at_age(1, seconds(20)), 20_001);
         assert_eq!(short[1].expire, rules.rules[1].expire);
     }
 

@@ -8,7 +8,6 @@ use crate::lifecycle::rules::duration_millis;
 /// The buckets swept since the store was opened.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// The length of a day.
     day_ms: u64,
     swept: HashMap<String, Swept>,
 }
@@ -18,7 +17,6 @@ pub(crate) struct Schedule {
 struct Swept {
     /// The day in UTC, counted from 1970.
     day: u64,
-    /// The rules' revision.
     revision: u64,
 }
 

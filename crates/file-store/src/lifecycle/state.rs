@@ -23,7 +23,6 @@ pub(crate) struct Rules {
 /// Cached bucket rules, and the sweep counters.
 #[derive(Debug)]
 pub(crate) struct LifecycleState {
-    /// The length of a day.
     day: Duration,
     /// Changed only under the bucket's lock, which is the lock of its empty key.
     rules: RwLock<HashMap<String, Arc<Rules>>>,

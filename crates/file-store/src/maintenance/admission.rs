@@ -51,7 +51,6 @@ struct State {
     answered: u64,
 }
 
-/// The outcome of a wait for space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpaceWait {
     /// Compaction freed a volume.
@@ -143,21 +142,21 @@ impl Admission {
 
     /// Records that compaction moved `bytes` of the volume. This earns credit for a part of the
     /// bytes that the volume's removal frees.
-    pub(crate) fn moved(&self, bytes: u64) {
+    pub(crate) fn note_moved(&self, bytes: u64) {
         let mut state = self.state.lock();
         let Some((volume, moved)) = &mut state.moving else { return };
         *moved += bytes;
         debug_assert!(*moved <= 2 * volume.bytes, "{volume:?}: {moved} bytes were moved");
         let earned = volume.earned(volume.dead_bytes, bytes);
-        state.pacer.freed(earned as f64, now());
+        state.pacer.note_freed(earned as f64, now());
     }
 
     /// Records that the volume was removed.
-    pub(crate) fn freed(&self) {
+    pub(crate) fn note_freed(&self) {
         let mut state = self.state.lock();
         state.freed += 1;
         if let Some((volume, 0)) = state.moving.take() {
-            state.pacer.freed(volume.dead_bytes as f64, now());
+            state.pacer.note_freed(volume.dead_bytes as f64, now());
         }
         drop(state);
         self.is_exhausted.store(false, Ordering::Relaxed);
@@ -201,7 +200,7 @@ impl Admission {
         debug_assert!(pass <= state.requested, "no such pass");
         state.answered = pass.max(state.answered);
         state.moving = None;
-        state.pacer.rest();
+        state.pacer.suspend();
         drop(state);
         self.is_exhausted.store(true, Ordering::Relaxed);
         self.changed.notify_all();
@@ -209,7 +208,7 @@ impl Admission {
 
     /// Records that there are dead bytes to reclaim, for which writers wait while little space is
     /// free.
-    pub(crate) fn found(&self) {
+    pub(crate) fn note_dead_bytes(&self) {
         self.is_exhausted.store(false, Ordering::Relaxed);
     }
 }
@@ -247,7 +246,7 @@ mod tests {
         admission.begin_volume(HALF_DEAD);
         thread::sleep(Duration::from_millis(20));
         // A quarter of a volume in at least 20 ms; writers get a share of that.
-        admission.moved(VOLUME / 4);
+        admission.note_moved(VOLUME / 4);
         admit(VOLUME / 4);
         assert!(admit(1) >= Duration::from_millis(18), "the previous writer used at least 20 ms");
         admission.end_pass(0);
@@ -264,9 +263,9 @@ mod tests {
         };
         admission.begin_volume(HALF_DEAD);
         assert_eq!(free_bytes(), VOLUME / 2);
-        admission.moved(VOLUME / 8);
+        admission.note_moved(VOLUME / 8);
         assert_eq!(free_bytes(), VOLUME / 2 + VOLUME / 4);
-        admission.freed();
+        admission.note_freed();
         assert_eq!(free_bytes(), VOLUME / 2, "measured now");
     }
 
@@ -277,7 +276,7 @@ mod tests {
         let is_delayed = |admission: &Admission| {
             admission.begin_volume(HALF_DEAD);
             thread::sleep(Duration::from_millis(1));
-            admission.moved(1);
+            admission.note_moved(1);
             let began = Instant::now();
             admission.admit(1000);
             admission.admit(1000);
@@ -294,7 +293,7 @@ mod tests {
         thread::scope(|scope| {
             let writer = scope.spawn(|| wait(admission.freed_volumes()));
             while !writer.is_finished() {
-                admission.freed();
+                admission.note_freed();
                 thread::yield_now();
             }
             assert_eq!(writer.join().unwrap(), SpaceWait::Freed);
@@ -306,7 +305,7 @@ mod tests {
             assert_eq!(writer.join().unwrap(), SpaceWait::Exhausted);
         });
         let before = admission.freed_volumes();
-        admission.freed();
+        admission.note_freed();
         assert_eq!(wait(before), SpaceWait::Freed, "freed between the attempt and the wait");
     }
 }

@@ -34,12 +34,12 @@ impl Pacer {
     }
 
     /// Records that compaction is idle: the time from now on does not count.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn suspend(&mut self) {
         self.accounted = None;
     }
 
     /// Records that compaction freed `bytes` since the last call.
-    pub(crate) fn freed(&mut self, bytes: f64, now: Instant) {
+    pub(crate) fn note_freed(&mut self, bytes: f64, now: Instant) {
         let since = self.accounted.replace(now).map_or(Duration::ZERO, |last| now - last);
         let keep = (-since.as_secs_f64() / MEMORY.as_secs_f64()).exp();
         self.freed_bytes = self.freed_bytes * keep + bytes;
@@ -89,7 +89,7 @@ mod tests {
         pacer.resume(*now);
         for _ in 0..batches {
             *now += BATCH;
-            pacer.freed(1000.0, *now);
+            pacer.note_freed(1000.0, *now);
         }
         pacer
     }
@@ -118,15 +118,15 @@ mod tests {
         let mut pacer = pacer(500, &mut now);
         let rate = |pacer: &Pacer| pacer.rate().unwrap().round();
         assert_eq!(rate(&pacer), 100_000.0);
-        pacer.rest();
+        pacer.suspend();
         now += Duration::from_secs(60);
         pacer.resume(now);
         now += BATCH;
-        pacer.freed(1000.0, now);
+        pacer.note_freed(1000.0, now);
         assert_eq!(rate(&pacer), 100_000.0);
         for _ in 0..500 {
             now += BATCH;
-            pacer.freed(3000.0, now);
+            pacer.note_freed(3000.0, now);
         }
         assert!((290_000.0..300_001.0).contains(&rate(&pacer)), "{pacer:?}");
     }

@@ -218,7 +218,7 @@ impl Inner {
                     Err(Error::Log(log::Error::Invalid(_))) if lookup < LOOKUPS_MAX => {
                         was_moved = true;
                     }
-                    Err(error) if self.holds(candidate.lsn, bucket, key)? => {
+                    Err(error) if self.may_hold_key(candidate.lsn, bucket, key)? => {
                         return Err(self.map_missing_volume(candidate.lsn, error));
                     }
                     Err(_damage_to_another_object) => {}
@@ -233,7 +233,7 @@ impl Inner {
     }
 
     /// Returns `true` if an unreadable record belongs to this key, or if this cannot be determined.
-    fn holds(&self, lsn: Lsn, bucket: &str, key: &str) -> Result<bool> {
+    fn may_hold_key(&self, lsn: Lsn, bucket: &str, key: &str) -> Result<bool> {
         match self.indexed(lsn, bucket, key) {
             Ok(entry) => Ok(entry.is_some()),
             Err(Error::Damaged { .. }) => Ok(true),

@@ -159,7 +159,11 @@ impl ObjectLock {
     }
 
     /// Returns the lock after a change, or the reason why the change is rejected.
-    pub(super) fn with(self, change: LockChange, now_ms: u64) -> std::result::Result<Self, String> {
+    pub(super) fn apply(
+        self,
+        change: LockChange,
+        now_ms: u64,
+    ) -> std::result::Result<Self, String> {
         match change {
             LockChange::LegalHold(is_on) => Ok(Self { legal_hold: Some(is_on), ..self }),
             LockChange::Retention { retention, bypass_governance } => {
@@ -270,13 +274,13 @@ mod tests {
         ] {
             for (bypass_governance, expected) in [(false, without), (true, bypassing)] {
                 let change = LockChange::Retention { retention: new, bypass_governance };
-                let changed = lock(old, 10).with(change, 5);
+                let changed = lock(old, 10).apply(change, 5);
                 assert_eq!(changed.is_ok(), expected, "{old:?} {new:?} {bypass_governance}");
                 assert!(
                     changed.is_err()
                         || changed == Ok(ObjectLock { retention: new, ..changed.clone().unwrap() })
                 );
-                assert!(lock(old, 10).with(change, 10).is_ok(), "it has ended");
+                assert!(lock(old, 10).apply(change, 10).is_ok(), "it has ended");
             }
         }
     }

@@ -61,7 +61,7 @@ impl Store {
         }
         let now_ms = self.inner.keyspace.clock.now_ms();
         let changed = |entry: &Entry, attributes: &Attributes| {
-            let lock = ObjectLock::of(attributes)?.with(change, now_ms);
+            let lock = ObjectLock::of(attributes)?.apply(change, now_ms);
             let lock = lock.map_err(|why| locked(bucket, key, entry, why))?;
             let mut attributes = attributes.clone();
             lock.set_in(&mut attributes);

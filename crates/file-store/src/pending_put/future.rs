@@ -45,7 +45,6 @@ enum State {
     Finished,
 }
 
-/// Returns a pending put and its resolver.
 pub(crate) fn pending_put() -> (Resolver, PendingPut) {
     let state = Arc::new(Mutex::new(State::Pending(None)));
     (Resolver { state: Some(Arc::clone(&state)) }, PendingPut { state })

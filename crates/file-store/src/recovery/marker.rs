@@ -40,7 +40,7 @@ pub(crate) fn read(root: &dyn Disk) -> Result<Marker> {
             let expected = MARKER_TEXT.trim_end();
             refuse(format!("its {} file contains \"{first}\", not \"{expected}\"", names::MARKER))
         }
-        Err(error) if error.is_not_found() => match foreign(root)? {
+        Err(error) if error.is_not_found() => match find_foreign_name(root)? {
             None => Ok(Marker::Empty),
             Some(name) => {
                 refuse(format!("it is not empty (it contains {name}) and is not a store"))
@@ -52,7 +52,7 @@ pub(crate) fn read(root: &dyn Disk) -> Result<Marker> {
 
 /// Returns a name in a directory without a marker that belongs neither to a store nor to a new file
 /// system.
-fn foreign(root: &dyn Disk) -> Result<Option<String>> {
+fn find_foreign_name(root: &dyn Disk) -> Result<Option<String>> {
     const DIRS: [&str; 3] = [names::VOLUMES, names::OBJECTS, names::INDEX];
     let unfinished = names::unfinished(names::MARKER);
     let names = root.list("")?;

@@ -63,7 +63,7 @@ impl Replayer<'_> {
     }
 
     /// Returns `true` if a needle determines the current state of an object, bucket or upload.
-    fn matters(&self, head: &Head, at: Position) -> bool {
+    fn determines_state(&self, head: &Head, at: Position) -> bool {
         let index = &self.index;
         match head.kind {
             // A newer object of the key would be at a later position.
@@ -83,7 +83,7 @@ impl Replayer<'_> {
         let is_in = |(at, head): &&(Position, Head)| {
             at.lsn.segment() == volume
                 && (damage.offset..damage.end).contains(&at.lsn.offset().into())
-                && self.matters(head, *at)
+                && self.determines_state(head, *at)
         };
         let named = |(at, head): &(Position, Head)| {
             let (bucket, key) = readable(&head.bucket, &head.key);

@@ -81,7 +81,7 @@ impl Survey {
         let (from, to) = (offset(damage.offset).max(FIRST_RECORD), offset(damage.end));
         self.ranges.entry(volume).or_default().insert(from, to);
         let named = replay.name(volume, damage);
-        let mut unknown = unknown(replay, log, volume, (from, to));
+        let mut unknown = unknown_ranges(replay, log, volume, (from, to));
         let all_unknown = unknown.clone();
         for loss in accepted.iter().filter(|loss| loss.volume == volume) {
             unknown.remove(loss.from, loss.to);
@@ -139,7 +139,7 @@ fn offset(offset: u64) -> u32 {
 }
 
 /// Returns the part of a damaged range whose content is unknown.
-fn unknown(replay: &Replayer<'_>, log: &Log, volume: u32, (from, to): (u32, u32)) -> Ranges {
+fn unknown_ranges(replay: &Replayer<'_>, log: &Log, volume: u32, (from, to): (u32, u32)) -> Ranges {
     let mut unknown = Ranges::default();
     // A volume after the newest one was prepared but never used, unless it is listed.
     let is_begun = volume <= log.synced().segment() || replay.expects(volume);

@@ -46,7 +46,6 @@ pub struct SnapshotInfo {
 /// [`VolumeStates`] lock, and no big object's file while this value exists.
 struct StoreState<'a> {
     inner: &'a Inner,
-    /// The sealed volumes.
     sealed: BTreeSet<u32>,
     /// The volume with the last record, and its last page.
     tail: Option<(u32, Vec<u8>)>,

@@ -147,7 +147,6 @@ pub(crate) fn version_tombstone(inner: &Inner, bucket: &str, key: &str, row: Ver
     tombstone(inner, &versions_bucket(bucket), &name, Some(row.entry))
 }
 
-/// Returns a tombstone for a key.
 pub(crate) fn tombstone(inner: &Inner, bucket: &str, key: &str, replaces: Option<Entry>) -> Change {
     let mut head = Head::new(Kind::Tombstone, bucket, key);
     head.version = inner.keyspace.clock.next();

@@ -17,7 +17,6 @@ pub(super) struct LocalSegment {
     file: Option<RebuiltSegment>,
     /// `true` if the file exists and this process has compared it with the copy.
     is_verified: bool,
-    /// The chunks that the file has.
     chunks: Vec<Chunk>,
     /// The offset at which the file's bytes end.
     end: u32,

@@ -61,7 +61,6 @@ pub(crate) struct Manifest {
     pub(crate) history: Vec<HistoryEntry>,
 }
 
-/// A copied segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SegmentCopy {
     pub(crate) number: u32,

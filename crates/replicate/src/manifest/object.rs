@@ -115,7 +115,7 @@ impl ManifestObject {
             if found == self.current {
                 // Nothing was stored: either the version has changed, or there was no conflict.
                 if self.version.as_ref() == Some(&version) {
-                    return Err(self.remote.refused("replace", names::MANIFEST));
+                    return Err(self.remote.condition_error("replace", names::MANIFEST));
                 }
                 self.version = Some(version);
             } else if found.session == next.session {

@@ -168,16 +168,16 @@ impl Remote {
         let result = self.block_on(limited);
         let result =
             result.ok_or_else(|| Error::Invalid("the remote store is closed".to_owned()))?;
-        result.map_err(|source| self.failed(what, name, source))
+        result.map_err(|source| self.request_error(what, name, source))
     }
 
     /// Returns the error for a conditional request that was rejected although its condition held.
-    pub(crate) fn refused(&self, what: &'static str, name: &str) -> Error {
+    pub(crate) fn condition_error(&self, what: &'static str, name: &str) -> Error {
         let source = "it reported a conflict, and the object is unchanged".into();
-        self.failed(what, name, StoreError::Generic { store: "remote", source })
+        self.request_error(what, name, StoreError::Generic { store: "remote", source })
     }
 
-    fn failed(&self, what: &'static str, name: &str, source: StoreError) -> Error {
+    fn request_error(&self, what: &'static str, name: &str, source: StoreError) -> Error {
         Error::Remote { what, name: self.full_name(name), source: Box::new(source) }
     }
 
@@ -247,7 +247,7 @@ impl Remote {
         let Some(mut pieces) = self.request("read", name, open)? else { return Ok(None) };
         let mut at = 0;
         while let Some(piece) = self.block_on(pieces.next()).flatten() {
-            let piece = piece.map_err(|source| self.failed("read", name, source))?;
+            let piece = piece.map_err(|source| self.request_error("read", name, source))?;
             self.inner.received_bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
             each(at, &piece)?;
             at += piece.len() as u64;

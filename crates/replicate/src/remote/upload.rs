@@ -28,7 +28,7 @@ impl Remote {
                 let (path, payload) = (self.path(&name), PutPayload::from(bytes));
                 self.inner.store.put(&path, payload).await.map(drop)
             };
-            stored.map_err(|source| self.failed("store", &name, source))
+            stored.map_err(|source| self.request_error("store", &name, source))
         }));
         let stored = self.block_on(puts.buffer_unordered(CONCURRENT_REQUESTS).try_collect());
         stored.unwrap_or_else(|| Err(Error::Invalid("the remote store is closed".to_owned())))
@@ -79,7 +79,7 @@ impl Remote {
             });
             if let Some(Err(source)) = ready {
                 drop(self.block_on(writer.abort()));
-                return Err(self.failed("store", name, source));
+                return Err(self.request_error("store", name, source));
             }
         }
         self.count((sent % PART_BYTES).min(1), 0);

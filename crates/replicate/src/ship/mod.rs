@@ -47,7 +47,6 @@ pub struct Replica {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A log's end.
 trait LogEnd: Send + Sync {
     fn synced(&self) -> Lsn;
 }

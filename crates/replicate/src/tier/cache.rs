@@ -29,7 +29,6 @@ const BLOCKS_MAX: u64 = 128;
 pub(crate) enum FileId {
     /// A segment, by its nonce.
     Segment(u64),
-    /// A big object.
     Object(u128),
 }
 

@@ -284,7 +284,7 @@ impl Caller {
     ) -> S3Result<Basis> {
         match self.decide(store, operation, action, (bucket, name))? {
             Decision::Allowed(basis) => Ok(basis),
-            other => Err(self.refused(Some(other), (operation, action), (bucket, name))),
+            other => Err(self.decision_error(Some(other), (operation, action), (bucket, name))),
         }
     }
 
@@ -298,12 +298,12 @@ impl Caller {
     ) -> S3Result<()> {
         match self.decide_without_lists(store, operation, action, (bucket, key))? {
             Some(Decision::Allowed(_)) => Ok(()),
-            other => Err(self.refused(other, (operation, action), (bucket, key))),
+            other => Err(self.decision_error(other, (operation, action), (bucket, key))),
         }
     }
 
     /// Returns the error for an operation that a decision, or the lack of one, does not allow.
-    pub(crate) fn refused(
+    pub(crate) fn decision_error(
         &self,
         decision: Option<Decision>,
         (operation, action): (&str, Action),
@@ -317,7 +317,7 @@ impl Caller {
     }
 
     /// Returns the error for an operation for which the client lacks the right in `needs`.
-    pub(crate) fn refusal(
+    pub(crate) fn access_denied(
         &self,
         operation: &str,
         needs: &str,

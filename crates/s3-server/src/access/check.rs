@@ -136,7 +136,7 @@ async fn check(
         && (has_policy(store, bucket) || has_setting(store, bucket, ACL));
     let basis = match action(name) {
         None if caller.is_administrator() => Basis::Right,
-        None => return Err(caller.refusal(name, "the administrator", bucket, key)),
+        None => return Err(caller.access_denied(name, "the administrator", bucket, key)),
         // Without a policy, the body decides nothing.
         Some(_) if WITH_BODIES.contains(&operation) && has_policy(store, bucket) => {
             check_signed(&caller, operation, target)?;
@@ -147,7 +147,14 @@ async fn check(
         Some(Action::Administer) => {
             match caller.has_right(store, Action::Administer, bucket, "")? {
                 true => Basis::Right,
-                false => return Err(caller.refusal(name, Action::Administer.needs(), bucket, key)),
+                false => {
+                    return Err(caller.access_denied(
+                        name,
+                        Action::Administer.needs(),
+                        bucket,
+                        key,
+                    ));
+                }
             }
         }
         Some(Action::Use(Right::List)) => {
@@ -214,7 +221,7 @@ fn check_signed(caller: &Caller, operation: Operation, target: &ObjectName) -> S
     if !is_setting && !needs_client {
         return Ok(());
     }
-    Err(caller.refusal(name, "a signature", &target.bucket, &target.key))
+    Err(caller.access_denied(name, "a signature", &target.bucket, &target.key))
 }
 
 /// Checks the right to an operation that changes an object and whose body is known.
@@ -290,5 +297,5 @@ async fn decide(
             return Ok(Basis::List);
         }
     }
-    Err(caller.refused(Some(decision), (operation, action), target))
+    Err(caller.decision_error(Some(decision), (operation, action), target))
 }

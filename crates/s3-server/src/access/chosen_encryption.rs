@@ -5,7 +5,7 @@ use haul_file_store::Store;
 
 use crate::encryption::customer::AES256;
 use crate::encryption::default::algorithm_and_key;
-use crate::encryption::request::{ENCRYPTION, KEY_NAME, KMS, Wanted, key_name};
+use crate::encryption::request::{ENCRYPTION, KEY_NAME, KMS, RequestedEncryption, key_name};
 use crate::policy::condition::EncryptionPart;
 use crate::request::fields::Fields;
 
@@ -23,11 +23,15 @@ impl Chosen {
     /// and has none of these headers, uses the bucket's default.
     pub(crate) fn from_request(fields: &Fields, stores_in: Option<(&Store, &str)>) -> Self {
         let text = |name: &str| fields.text(name).map(str::to_owned);
-        match (Wanted::of(fields), stores_in) {
-            (Ok(Wanted::Default), Some((store, bucket))) => Self::bucket_default(store, bucket),
-            (Ok(Wanted::Default | Wanted::Customer(_)), _) => Self::default(),
-            (Ok(Wanted::Operator), _) => Self::new(AES256.to_owned(), None),
-            (Ok(Wanted::Named(name)), _) => Self::new(KMS.to_owned(), Some(&name)),
+        match (RequestedEncryption::of(fields), stores_in) {
+            (Ok(RequestedEncryption::Default), Some((store, bucket))) => {
+                Self::bucket_default(store, bucket)
+            }
+            (Ok(RequestedEncryption::Default | RequestedEncryption::Customer(_)), _) => {
+                Self::default()
+            }
+            (Ok(RequestedEncryption::Operator), _) => Self::new(AES256.to_owned(), None),
+            (Ok(RequestedEncryption::Named(name)), _) => Self::new(KMS.to_owned(), Some(&name)),
             // The request is rejected later: nothing is stored with these headers.
             (Err(_), _) => {
                 let key = text(KEY_NAME).map(|id| key_name(&id).to_owned());

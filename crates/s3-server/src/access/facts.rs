@@ -20,7 +20,6 @@ const TAGGING: &str = "x-amz-tagging";
 /// The operations that set the tags in the header on an object.
 const WITH_TAGS: [&str; 3] = ["PutObject", "CopyObject", "CreateMultipartUpload"];
 
-/// The connection of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Connection {
     /// The client's address.
@@ -29,7 +28,6 @@ pub(crate) struct Connection {
     pub(crate) is_encrypted: bool,
 }
 
-/// The properties of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestFacts {
     pub(crate) connection: Option<Connection>,

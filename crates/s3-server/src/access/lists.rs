@@ -88,7 +88,7 @@ impl Caller {
         };
         match is_allowed {
             true => Ok(()),
-            false => Err(self.refused(decision, read, (bucket, key))),
+            false => Err(self.decision_error(decision, read, (bucket, key))),
         }
     }
 

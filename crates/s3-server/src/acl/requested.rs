@@ -11,7 +11,6 @@ const CANNED: &str = "x-amz-acl";
 /// The canned ACL that gives the bucket owner all permissions.
 const BUCKET_OWNER_FULL_CONTROL: &str = "bucket-owner-full-control";
 
-/// The ACL in a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RequestedList {
     /// The request has no ACL, which means a private one.

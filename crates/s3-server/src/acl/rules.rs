@@ -93,7 +93,6 @@ impl ListRules {
         })
     }
 
-    /// Returns `true` if ACLs have an effect.
     fn are_in_effect(&self) -> bool {
         self.ownership != Ownership::BucketOwnerEnforced
     }

@@ -26,7 +26,6 @@ const BODY_BYTES_MAX: usize = 4 << 10;
 const LOGINS_PER_MINUTE: u32 = 30;
 const LOGINS_AT_ONCE: u32 = 10;
 
-/// Returns the limit of logins.
 pub(crate) fn login_limit() -> RateLimit {
     let [requests, burst] = [LOGINS_PER_MINUTE, LOGINS_AT_ONCE]
         .map(|number| NonZero::<u32>::MIN.saturating_add(number - 1));

@@ -48,7 +48,6 @@ impl<'a> Login<'a> {
 /// The status and the text for a rejected change.
 pub(super) type Rejection = (StatusCode, String);
 
-/// A change of one key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum KeyChange {
     Create { user: String, lifetime: Option<Duration>, rights: NewRights },

@@ -36,7 +36,7 @@ impl Logins<'_> {
     /// Returns the reason to reject a request for a page; `None` if it is allowed. On a loopback
     /// address, pages need no login, but the host must be a name of this machine, as for S3
     /// requests.
-    pub(super) fn refusal(
+    pub(super) fn rejection(
         &self,
         is_loopback: bool,
         path: &str,
@@ -123,7 +123,7 @@ mod tests {
         let sessions = Sessions::new(&Addresses { listen, admin, has_tls: false });
         let (is_loopback, none) = (keys.is_none(), AllKeys::default());
         let logins = Logins { keys: keys.unwrap_or(&none), sessions: &sessions };
-        let refusal = logins.refusal(is_loopback, path, &headers);
+        let refusal = logins.rejection(is_loopback, path, &headers);
         refusal.map_or(200, |(status, _)| status.as_u16())
     }
 

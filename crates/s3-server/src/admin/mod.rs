@@ -112,7 +112,7 @@ impl Admin {
     fn answer_any(&self, request: Request<RequestBody>) -> Answer {
         let path = request.uri().path();
         if path == VOLUMES && request.method() == Method::GET {
-            return match self.volumes_refusal(&request) {
+            return match self.volumes_rejection(&request) {
                 Some(refused) => Answer::Page(error_response(refused)),
                 None => Answer::Volumes,
             };
@@ -142,11 +142,11 @@ impl Admin {
     }
 
     /// Returns the reason to reject a request for the volume map, which costs disk reads.
-    fn volumes_refusal(&self, request: &Request<RequestBody>) -> Option<Rejection> {
+    fn volumes_rejection(&self, request: &Request<RequestBody>) -> Option<Rejection> {
         let (path, headers) = (request.uri().path(), request.headers());
         let foreign = operation::foreign(request.method(), headers);
         let foreign = foreign.map(|reason| (StatusCode::FORBIDDEN, reason));
-        foreign.or_else(|| self.logins().refusal(self.is_loopback(), path, headers))
+        foreign.or_else(|| self.logins().rejection(self.is_loopback(), path, headers))
     }
 
     /// Returns the volume map: the live and dead parts of the volumes. Only one request at a time
@@ -211,7 +211,7 @@ impl Admin {
             return response;
         }
         let is_check = matches!(path, "/health" | "/ready");
-        let refused = self.logins().refusal(self.is_loopback(), path, request.headers());
+        let refused = self.logins().rejection(self.is_loopback(), path, request.headers());
         if let Some(refused) = refused
             && !is_check
         {

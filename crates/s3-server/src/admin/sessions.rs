@@ -60,12 +60,10 @@ pub(super) enum Proof {
     Page,
 }
 
-/// A session that has begun.
 #[derive(Debug)]
 pub(super) struct NewSession {
     /// The `Set-Cookie` value.
     pub(super) cookie: String,
-    /// The token that the page stores.
     pub(super) page_token: String,
 }
 

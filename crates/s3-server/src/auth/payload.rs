@@ -64,7 +64,7 @@ impl Payload {
         })
     }
 
-    /// Returns `true` unless something other than an empty body was signed.
+    /// Returns `true` if the hash of an empty body was signed, or no hash of the body.
     pub(crate) fn is_empty_or_unsigned(&self) -> bool {
         match self {
             Self::Plain { sha256 } => sha256.is_none_or(|hash| hash == EMPTY_SHA256),

@@ -131,7 +131,7 @@ fn is_header(name: &str) -> bool {
     name.starts_with("x-amz-") || matches!(&*name, "content-md5" | "content-type")
 }
 
-/// Returns what a client signs, if it signs the path with this end.
+/// Returns the text that a client signs, with `path_end` appended to the path.
 fn string_to_sign(head: &Head, expires: &str, path_end: &str) -> String {
     let field = |name: &str| head.fields.text(name).unwrap_or_default();
     let (md5, content_type) = (field("content-md5"), field("content-type"));

@@ -32,7 +32,6 @@ const EXPIRES_MAX_S: i64 = 7 * 24 * 60 * 60;
 /// the date is in the query, and the body is not signed.
 const UNSIGNED: [&str; 3] = [CONTENT_SHA256, "x-amz-date", "x-amz-user-agent"];
 
-/// The parts of a signature.
 #[derive(Debug)]
 struct Signature<'a> {
     credential: Credential<'a>,

@@ -27,7 +27,6 @@ const QUERY_V2: [&str; 2] = ["awsaccesskeyid", "signature"];
 /// Query parameters that belong to a signature; other `x-amz-` parameters stand for headers.
 const OF_SIGNATURE: [&str; 2] = ["x-amz-content-sha256", "x-amz-security-token"];
 
-/// The checksums of an empty body.
 const EMPTY_CHECKSUMS: [(&str, &str); 10] = [
     ("x-amz-checksum-crc32", "AAAAAA=="),
     ("x-amz-checksum-crc32c", "AAAAAA=="),

@@ -25,7 +25,6 @@ const SIGNATURE: &str = "x-amz-trailer-signature";
 /// The length of a signature, in hexadecimal digits.
 const SIGNATURE_BYTES: usize = 64;
 
-/// The signatures in a body.
 #[derive(Debug)]
 pub(crate) enum Signatures {
     /// No signatures, or signatures that a server without keys ignores.

@@ -223,7 +223,7 @@ impl Checksum {
                 return Err(refuse(S3ErrorCode::InvalidRequest, message));
             };
             if found.is_some() {
-                return Err(several());
+                return Err(several_checksums_error());
             }
             let value = String::from_utf8_lossy(value).trim().to_owned();
             found = Some(Self { algorithm, value });
@@ -262,9 +262,9 @@ impl Checksum {
         }
         let shown = match &*all {
             [one] => one.value.clone(),
-            several => {
+            several_checksums_error => {
                 let entry = |one: &Self| format!("{}:{};", one.algorithm.name(), one.value);
-                several.iter().map(entry).collect()
+                several_checksums_error.iter().map(entry).collect()
             }
         };
         let message = "Invalid Base64 or multiple checksums present in request";
@@ -303,7 +303,7 @@ pub(crate) fn invalid_header(name: &str) -> S3Error {
 }
 
 /// Returns the error for a request with more than one checksum.
-pub(super) fn several() -> S3Error {
+pub(super) fn several_checksums_error() -> S3Error {
     let message = "Expecting a single x-amz-checksum- header. Multiple checksum Types are not \
                    allowed.";
     refuse(S3ErrorCode::InvalidRequest, message)

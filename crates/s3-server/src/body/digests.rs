@@ -5,7 +5,7 @@ use md5::{Digest as _, Md5};
 use ring::digest::{Context, SHA256};
 
 use crate::body::checksum::{
-    ALGORITHM_ATTRIBUTE, Algorithm, Checksum, bad_digest, invalid_header, several,
+    ALGORITHM_ATTRIBUTE, Algorithm, Checksum, bad_digest, invalid_header, several_checksums_error,
 };
 use crate::body::hasher::Hasher;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse, sha256_mismatch};
@@ -97,7 +97,7 @@ impl Claims {
         })
     }
 
-    /// Returns the hash that was signed, without other claims.
+    /// Returns only the claim about the signed hash.
     pub(super) fn hash_only(request: &Request) -> Self {
         Self { sha256: request.sha256, ..Self::default() }
     }
@@ -106,7 +106,7 @@ impl Claims {
     ///
     /// # Errors
     /// `InvalidRequest` if the client claims a checksum with another algorithm.
-    pub(crate) fn want(&mut self, algorithm: Algorithm) -> S3Result<()> {
+    pub(crate) fn require(&mut self, algorithm: Algorithm) -> S3Result<()> {
         let claimed = match &self.checksum {
             None | Some(Claim::Default) => {
                 self.checksum = Some(Claim::Wanted(algorithm));
@@ -127,7 +127,7 @@ impl Claims {
 
     /// Requires a CRC64NVME to be computed in addition to the client's checksum, unless the latter
     /// is a CRC64NVME itself.
-    pub(crate) fn want_crc64nvme(&mut self) {
+    pub(crate) fn require_crc64nvme(&mut self) {
         let is_claimed = |claim: &Claim| claim.algorithm() == Algorithm::Crc64Nvme;
         self.with_crc64nvme = !self.checksum.as_ref().is_some_and(is_claimed);
     }
@@ -200,7 +200,7 @@ impl Claims {
         match (found.flatten(), &self.checksum) {
             // Some clients announce a checksum that is already in a header, and send no trailer.
             (None, Some(Claim::Given(_))) => Ok(None),
-            (Some(_), Some(Claim::Given(_))) => Err(several()),
+            (Some(_), Some(Claim::Given(_))) => Err(several_checksums_error()),
             (None, _) => {
                 Err(malformed_trailer("it lacks the checksum that x-amz-trailer announces"))
             }
@@ -267,7 +267,9 @@ fn announced(fields: &Fields) -> S3Result<Option<Algorithm>> {
 /// Returns the claim in a request's headers. `given` is the checksum in them.
 fn claim(fields: &Fields, given: Option<Checksum>) -> S3Result<Option<Claim>> {
     let claim = match (given, announced(fields)?) {
-        (Some(given), Some(announced)) if given.algorithm != announced => return Err(several()),
+        (Some(given), Some(announced)) if given.algorithm != announced => {
+            return Err(several_checksums_error());
+        }
         (Some(given), _) => Some(Claim::Given(given)),
         (None, announced) => announced.map(Claim::InTrailer),
     };
@@ -430,13 +432,13 @@ mod tests {
         assert_eq!((found.algorithm, &*found.value), (Algorithm::Crc64Nvme, "rosUhgp5mIg="));
         for mut claims in [Claims::default(), default(), claims(&[CRC], None)] {
             let had_checksum = claims.has_checksum();
-            assert_eq!(claims.want(Algorithm::Sha1).is_err(), had_checksum);
-            claims.want(Algorithm::Crc32).unwrap_or_default();
+            assert_eq!(claims.require(Algorithm::Sha1).is_err(), had_checksum);
+            claims.require(Algorithm::Crc32).unwrap_or_default();
             let expected = if had_checksum { CRC.1 } else { SHA.1 };
             assert_eq!(verify(&claims, b"123456789").unwrap().unwrap().value, expected);
         }
         let mut both = claims(&[CRC], None);
-        both.want_crc64nvme();
+        both.require_crc64nvme();
         let mut digests = both.digests(false);
         digests.update(b"123456789");
         assert_eq!(digests.take_crc64nvme().unwrap().value, "rosUhgp5mIg=");

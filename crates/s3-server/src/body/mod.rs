@@ -21,7 +21,6 @@ use http_body_util::{BodyExt, Empty};
 use crate::body::aws_chunked::DecodedBody;
 use crate::body::error::BodyError;
 
-/// A request body.
 pub(crate) enum Body {
     Plain(RequestBody),
     /// Chunks in `aws-chunked` framing.
@@ -31,7 +30,6 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Returns an empty body.
     pub(crate) fn empty() -> Self {
         Self::Form(Box::pin(Empty::new().map_err(|never| match never {})))
     }

@@ -157,11 +157,11 @@ impl Receiver {
         Ok(collected.memory.guard(collected.bytes))
     }
 
-    /// Returns the body for an operation that reads none: empty, once the body of the request has
-    /// the hash that was signed.
+    /// Returns an empty body for an operation that reads none, after comparing the request's body
+    /// with its signed hash.
     ///
     /// # Errors
-    /// `XAmzContentSHA256Mismatch` if it has another one: the request is not what was signed.
+    /// `XAmzContentSHA256Mismatch` if the body has another hash than the signed one.
     pub(crate) async fn unread(haul: &Haul, request: &Request, body: Body) -> S3Result<Body> {
         let is_empty =
             request.sha256.is_none_or(|hash| hash == EMPTY_SHA256) && body.is_end_stream();

@@ -11,7 +11,6 @@ use crate::bucket_logs::target::{KeyFormat, LogTarget, Source};
 /// The memory overhead of a batch, or of a source in it, in bytes.
 const OVERHEAD_BYTES: usize = 512;
 
-/// The limits of batches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BatchLimits {
     /// A batch is due once its first record has this age.
@@ -68,7 +67,6 @@ pub(super) enum Added {
     Dropped,
 }
 
-/// The undelivered batches.
 #[derive(Debug)]
 pub(super) struct Batches {
     limits: BatchLimits,

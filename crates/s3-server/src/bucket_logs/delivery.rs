@@ -14,7 +14,7 @@ use crate::bucket_logs::batches::Batch;
 use crate::bucket_logs::names::key;
 use crate::bucket_logs::queue::LogQueue;
 use crate::bucket_logs::rights::may_deliver;
-use crate::encryption::request::Wanted;
+use crate::encryption::request::RequestedEncryption;
 use crate::errors::{S3ErrorCode, S3Result, from_store};
 use crate::objects::write::Put;
 use crate::request::ids::RequestIds;
@@ -146,7 +146,7 @@ impl Delivery {
         }
         let lines: String = batch.parts.iter().map(|part| &*part.lines).collect();
         let bucket = batch.target.bucket.clone();
-        let master = self.haul.master_for(&bucket, Wanted::Default)?;
+        let master = self.haul.master_for(&bucket, RequestedEncryption::Default)?;
         let is_encrypted = master.is_some();
         let mut attributes = Attributes::new();
         attributes.set("content-type", "text/plain");

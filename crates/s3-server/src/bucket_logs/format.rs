@@ -24,7 +24,6 @@ pub(super) struct Record<'a> {
     pub(super) request_id: &'a str,
     pub(super) operation: &'a str,
     pub(super) key: Option<&'a str>,
-    /// The first line of the request.
     pub(super) request_line: Option<&'a str>,
     pub(super) status: Option<u16>,
     pub(super) error: Option<&'a str>,

@@ -54,7 +54,7 @@ fn check_owner(request: &Request) -> S3Result<()> {
         Basis::Right => Ok(()),
         Basis::Policy | Basis::List => {
             let (operation, bucket) = (request.operation.name(), &request.name().bucket);
-            Err(caller.refusal(operation, "the right admin", bucket, ""))
+            Err(caller.access_denied(operation, "the right admin", bucket, ""))
         }
     }
 }

@@ -5,7 +5,7 @@ use haul_file_store::{Error, Store};
 use crate::encryption::customer::AES256;
 use crate::encryption::master::Master;
 use crate::encryption::operator::EncryptionKeys;
-use crate::encryption::request::{KMS, Wanted, key_name, unsupported};
+use crate::encryption::request::{KMS, RequestedEncryption, key_name, unsupported};
 use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 use crate::settings::parse;
 use crate::xml::Document;
@@ -60,13 +60,13 @@ pub(crate) fn master_for(
     store: &Store,
     keys: Option<&EncryptionKeys>,
     bucket: &str,
-    wanted: Wanted,
+    wanted: RequestedEncryption,
 ) -> S3Result<Option<Master>> {
     match wanted {
-        Wanted::Customer(key) => Ok(Some(Master::Customer(key))),
-        Wanted::Operator => Master::operator_key(keys).map(Some),
-        Wanted::Named(name) => Master::named(keys, &name).map(Some),
-        Wanted::Default => match store.bucket_settings(bucket) {
+        RequestedEncryption::Customer(key) => Ok(Some(Master::Customer(key))),
+        RequestedEncryption::Operator => Master::operator_key(keys).map(Some),
+        RequestedEncryption::Named(name) => Master::named(keys, &name).map(Some),
+        RequestedEncryption::Default => match store.bucket_settings(bucket) {
             Ok(settings) => parse(&settings, bucket, DEFAULT)?
                 .map(|default| master_of_default(keys, &default))
                 .transpose(),

@@ -21,7 +21,7 @@ const OF_KMS: [&str; 3] = [KEY_NAME, CONTEXT, "x-amz-server-side-encryption-buck
 
 /// The encryption requested for a stored object.
 #[derive(Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum RequestedEncryption {
     /// The bucket's default.
     Default,
     Customer(CustomerKey),
@@ -30,7 +30,7 @@ pub(crate) enum Wanted {
     Named(String),
 }
 
-impl Wanted {
+impl RequestedEncryption {
     /// Reads the encryption in a request's headers.
     pub(crate) fn of(fields: &Fields) -> S3Result<Self> {
         let algorithm = fields.text(ENCRYPTION);
@@ -103,14 +103,14 @@ pub(crate) fn key_of_read(fields: &Fields) -> S3Result<Option<CustomerKey>> {
 mod tests {
     use super::*;
 
-    fn wanted(fields: &[(&str, &str)]) -> S3Result<Wanted> {
-        Wanted::of(&fields.iter().copied().collect())
+    fn wanted(fields: &[(&str, &str)]) -> S3Result<RequestedEncryption> {
+        RequestedEncryption::of(&fields.iter().copied().collect())
     }
 
     #[test]
     fn request_wants_one_kind_of_encryption() {
-        assert!(matches!(wanted(&[]), Ok(Wanted::Default)));
-        assert!(matches!(wanted(&[(ENCRYPTION, "AES256")]), Ok(Wanted::Operator)));
+        assert!(matches!(wanted(&[]), Ok(RequestedEncryption::Default)));
+        assert!(matches!(wanted(&[(ENCRYPTION, "AES256")]), Ok(RequestedEncryption::Operator)));
         let customer = [
             ("x-amz-server-side-encryption-customer-algorithm", "AES256"),
             (
@@ -119,14 +119,17 @@ mod tests {
             ),
             ("x-amz-server-side-encryption-customer-key-md5", "DWygnHRtgiJ77HCm+1rvHw=="),
         ];
-        assert!(matches!(wanted(&customer), Ok(Wanted::Customer(_))));
+        assert!(matches!(wanted(&customer), Ok(RequestedEncryption::Customer(_))));
         let both = [&customer[..], &[(ENCRYPTION, "AES256")]].concat();
         let with_kms = [&customer[..], &[(ENCRYPTION, "aws:kms")]].concat();
         let kms = (ENCRYPTION, "aws:kms");
         let kms_key = (KEY_NAME, "x");
         for id in ["x", "alias/x", "arn:aws:kms:us-east-1:1:key/x", "arn:aws:kms::1:alias/x"] {
             let named = wanted(&[kms, (KEY_NAME, id)]);
-            assert!(matches!(&named, Ok(Wanted::Named(name)) if name == "x"), "{named:?}");
+            assert!(
+                matches!(&named, Ok(RequestedEncryption::Named(name)) if name == "x"),
+                "{named:?}"
+            );
         }
         for (fields, code) in [
             (&both[..], "InvalidArgument"),

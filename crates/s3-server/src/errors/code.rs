@@ -5,7 +5,6 @@ use http::StatusCode;
 /// Defines the codes with their statuses. A code's name is the given string, or its variant's name.
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident $(= $name:literal)?: $status:ident;)*) => {
-        /// An error code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum S3ErrorCode {
             $($(#[$doc])* $variant,)*

@@ -46,7 +46,6 @@ pub(crate) fn unknown_key(access_key: &str) -> S3Error {
     refuse(S3ErrorCode::InvalidAccessKeyId, message).with_field("AWSAccessKeyId", access_key)
 }
 
-/// Returns the error for an invalid request argument.
 pub(crate) fn invalid_argument(name: &str, value: &str, message: impl Into<String>) -> S3Error {
     refuse(S3ErrorCode::InvalidArgument, message)
         .with_field("ArgumentName", name)

@@ -7,7 +7,6 @@ use http::header::HeaderMap;
 
 use crate::errors::S3ErrorCode;
 
-/// The result of an S3 operation.
 pub(crate) type S3Result<T> = Result<T, S3Error>;
 
 /// An S3 error: a code, a message for people, and more elements and headers for the response.

@@ -39,7 +39,6 @@ pub(super) fn response(answer: Answer, head: &Head, id: &str) -> Response<Source
     response
 }
 
-/// Returns the response for an error.
 pub(super) fn error_answer(error: &S3Error, head: &Head, id: &str) -> Answer {
     let code = error.code();
     let mut answer = Answer::empty(code.status());

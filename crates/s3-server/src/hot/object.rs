@@ -17,7 +17,6 @@ use crate::stored::tags;
 /// The bytes in pages that a locked object shares with its neighbours, on average.
 const PAGE_BYTES: u64 = 4096;
 
-/// An object in memory.
 #[derive(Debug)]
 pub(crate) struct HotObject {
     /// The object's location. The entry is valid only while the object is at this location.
@@ -84,7 +83,7 @@ impl HotObject {
             location,
             head: PreparedHead::new(|head| describe(&info, attributes, head)).ok()?,
             content,
-            tags: tags::alone(attributes),
+            tags: tags::only_tags(attributes),
             tag_count: attributes.tags().len(),
             checksum: HotChecksum::of(attributes),
             info,

@@ -21,7 +21,6 @@ use crate::request::operation::Operation;
 /// bucket also counts all longer ones.
 pub(crate) const LATENCY_BUCKETS: usize = 32;
 
-/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Get,

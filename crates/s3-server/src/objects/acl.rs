@@ -35,7 +35,7 @@ pub(crate) async fn get_object_acl(
         let list = rules.object(&object.attributes);
         let uses = Use { operation: "GetObjectAcl", permission: Permission::ReadAcl };
         uses.check(&caller, &rules, &list, &name)?;
-        Ok((list, versions::shown(store, &name.bucket, object.info.version_id)))
+        Ok((list, versions::response_id(store, &name.bucket, object.info.version_id)))
     });
     let (ObjectList { owner, list }, version) = list.await?;
     Ok(Answer::xml(text(&owner, &list)).with_some(versions::VERSION_ID.as_str(), version))
@@ -69,7 +69,7 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
         });
         let ObjectName { bucket, key } = &name;
         let updated = updated.map_err(|error| refused_change(store, bucket, key, error))?;
-        Ok(versions::shown(store, bucket, updated.version_id))
+        Ok(versions::response_id(store, bucket, updated.version_id))
     });
     Ok(Answer::ok().with_some(versions::VERSION_ID.as_str(), version.await?))
 }
@@ -102,6 +102,6 @@ impl Use {
             return Ok(());
         }
         let needs = "the permission of its access list, because it belongs to another user";
-        Err(caller.refusal(self.operation, needs, &name.bucket, &name.key))
+        Err(caller.access_denied(self.operation, needs, &name.bucket, &name.key))
     }
 }

@@ -62,7 +62,7 @@ impl Conditions {
 
     /// Returns the name of the condition that failed, for a read that failed because of a
     /// condition.
-    pub(crate) fn failed(&self) -> &'static str {
+    pub(crate) fn failed_name(&self) -> &'static str {
         if self.if_match.is_some() { "If-Match" } else { "If-Unmodified-Since" }
     }
 

@@ -30,7 +30,7 @@ use crate::encryption::lengths::stored_bytes;
 use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::operator::EncryptionKeys;
-use crate::encryption::request::Wanted;
+use crate::encryption::request::RequestedEncryption;
 use crate::errors::{
     S3Error, S3ErrorCode, S3Result, check_key, from_store, invalid_argument, refuse,
 };
@@ -38,7 +38,7 @@ use crate::objects::conditions::{Conditions, precondition};
 use crate::objects::headers::{STORAGE_CLASS, StoredHeaders};
 use crate::objects::lock::LockHeaders;
 use crate::objects::new_list::NewObjectList;
-use crate::objects::write::unmet;
+use crate::objects::write::unmet_condition_error;
 use crate::request::copy_source::CopySource;
 use crate::request::fields::Fields;
 use crate::request::head::Head;
@@ -87,7 +87,6 @@ struct CopyRequest {
     to: ObjectName,
     /// The client as the reader of the source.
     reader: Option<Caller>,
-    /// The conditions on the source.
     conditions: Conditions,
     /// The condition on the object that the copy replaces.
     precondition: Precondition,
@@ -122,7 +121,7 @@ impl CopyRequest {
     async fn new(haul: &Haul, request: &Request) -> S3Result<Self> {
         let fields = &request.head.fields;
         let to = request.name();
-        let wanted = Wanted::of(fields)?;
+        let wanted = RequestedEncryption::of(fields)?;
         let source_key = CustomerKey::of(fields, SOURCE_PREFIX)?;
         check_key(&to.key)?;
         let from = Source::new(&request.head)?;
@@ -137,7 +136,7 @@ impl CopyRequest {
         let changes = replaces_metadata
             || replaces_tags
             || algorithm.is_some()
-            || !matches!(wanted, Wanted::Default)
+            || !matches!(wanted, RequestedEncryption::Default)
             || source_key.is_some()
             || [STORAGE_CLASS, REDIRECT].into_iter().any(|name| fields.given(name).is_some());
         if !changes {
@@ -167,7 +166,7 @@ impl CopyRequest {
         let object = versions::get_source(store, bucket, key, self.from.version)?;
         confirm(self.reader.as_ref(), store, &self.from.name, &object.attributes)?;
         check_conditions(&self.conditions, &object.info)?;
-        let source_version = versions::shown(store, bucket, object.info.version_id);
+        let source_version = versions::response_id(store, bucket, object.info.version_id);
         let (keys, source_key) = (self.keys.as_deref(), self.source_key.as_ref());
         let content = Content::open(keys, (bucket, key), object, source_key)?;
         let mut attributes = self.attributes(store, &content.object.attributes)?;
@@ -175,7 +174,7 @@ impl CopyRequest {
         let (stored, checksum) = self.store(store, content, &mut attributes)?;
         Ok(Copied {
             expiration: expiration(store, &self.to.bucket, &stored, &attributes),
-            version: versions::shown_of_new(stored.version_id),
+            version: versions::response_id_of_new(stored.version_id),
             info: ObjectInfo { bytes, ..stored },
             checksum,
             source_version,
@@ -253,7 +252,7 @@ impl CopyRequest {
         let to = (&*self.to.bucket, &*self.to.key);
         let precondition = &self.precondition;
         let stored = store.copy_object(&content.object, to, Some(attributes), precondition);
-        Ok((stored.map_err(|error| self.unmet(store, error))?, checksum))
+        Ok((stored.map_err(|error| self.unmet_condition_error(store, error))?, checksum))
     }
 
     /// Stores a copy of the content in one piece, encrypted with a new data key or unencrypted.
@@ -284,12 +283,12 @@ impl CopyRequest {
             new.envelope((bucket, key), structure, written.bytes())?.set(attributes);
         }
         let stored = store.put_written(bucket, key, written, attributes, &self.precondition);
-        Ok((stored.map_err(|error| self.unmet(store, error))?, checksum))
+        Ok((stored.map_err(|error| self.unmet_condition_error(store, error))?, checksum))
     }
 
     /// Returns the error for a copy that was not stored.
-    fn unmet(&self, store: &Store, error: Error) -> S3Error {
-        unmet(store, &self.to.bucket, &self.to.key, &self.precondition, error)
+    fn unmet_condition_error(&self, store: &Store, error: Error) -> S3Error {
+        unmet_condition_error(store, &self.to.bucket, &self.to.key, &self.precondition, error)
     }
 
     /// Returns the copy's checksum algorithm, for a source with these attributes.

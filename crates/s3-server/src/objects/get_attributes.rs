@@ -35,7 +35,7 @@ pub(crate) async fn get_object_attributes(
         limit: page_limit(fields.text(MAX_PARTS), MAX_PARTS)?,
         marker: part_number_marker(fields.text(PART_MARKER), PART_MARKER)?,
     };
-    let wanted = Wanted::in_fields(fields)?;
+    let wanted = RequestedAttributes::in_fields(fields)?;
     let memory = haul.reserve(request.memory.as_ref(), parts_bytes(page.limit)).await?;
     check_key(&request.name().key)?;
     let version = versions::parse(request.head.query.get("versionId"))?;
@@ -57,12 +57,15 @@ pub(crate) async fn get_object_attributes(
     });
     Ok(Answer::xml_reserved(document, memory)
         .with("last-modified", header_time(info.modified))
-        .with_some("x-amz-version-id", versions::shown(&haul.store(), bucket, info.version_id)))
+        .with_some(
+            "x-amz-version-id",
+            versions::response_id(&haul.store(), bucket, info.version_id),
+        ))
 }
 
 /// The requested attributes.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wanted {
+struct RequestedAttributes {
     etag: bool,
     checksum: bool,
     object_parts: bool,
@@ -70,7 +73,7 @@ struct Wanted {
     object_size: bool,
 }
 
-impl Wanted {
+impl RequestedAttributes {
     /// Reads the attribute names. Clients send them in one header or in several.
     ///
     /// # Errors
@@ -186,13 +189,14 @@ pub(crate) fn part_number_marker(text: Option<&str>, name: &str) -> S3Result<u32
 mod tests {
     use super::*;
 
-    fn wanted(values: &[&str]) -> S3Result<Wanted> {
-        Wanted::in_fields(&values.iter().map(|value| (ATTRIBUTES, *value)).collect())
+    fn wanted(values: &[&str]) -> S3Result<RequestedAttributes> {
+        RequestedAttributes::in_fields(&values.iter().map(|value| (ATTRIBUTES, *value)).collect())
     }
 
     #[test]
     fn names_of_attributes_are_in_one_header_or_in_several() {
-        let expected = Wanted { etag: true, object_size: true, ..Wanted::default() };
+        let expected =
+            RequestedAttributes { etag: true, object_size: true, ..RequestedAttributes::default() };
         for values in [&["ETag,ObjectSize"][..], &["ETag , ObjectSize,"], &["ObjectSize", "ETag"]] {
             assert_eq!(wanted(values).unwrap(), expected, "{values:?}");
         }

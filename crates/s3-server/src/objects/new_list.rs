@@ -78,7 +78,7 @@ fn check_right(caller: &Caller, store: &Store, is_own: bool, name: &ObjectName) 
     match caller.decide_without_lists(store, operation, action, (bucket, key))? {
         Some(Decision::Allowed(_)) => Ok(()),
         None if is_own => Ok(()),
-        other => Err(caller.refused(other, (operation, action), (bucket, key))),
+        other => Err(caller.decision_error(other, (operation, action), (bucket, key))),
     }
 }
 

@@ -98,7 +98,7 @@ impl Read {
             Verdict::Failed => {
                 let message = "At least one of the pre-conditions you specified did not hold";
                 Err(refuse(S3ErrorCode::PreconditionFailed, message)
-                    .with_field("Condition", self.conditions.failed()))
+                    .with_field("Condition", self.conditions.failed_name()))
             }
             Verdict::NotModified => Err(not_modified(info, attributes)),
         }
@@ -188,7 +188,7 @@ pub(crate) async fn get_object(haul: &Haul, request: &Request, _body: Body) -> S
     let content = haul.content((bucket, key), object, read.customer.as_ref())?;
     let object = &content.object;
     let selected = read.select(&object.info, &object.attributes, &content.part_bytes())?;
-    let version = versions::shown(&store, bucket, object.info.version_id);
+    let version = versions::response_id(&store, bucket, object.info.version_id);
     let answer = read
         .answer(object, &selected)
         .with_some("x-amz-expiration", expiration)
@@ -296,7 +296,7 @@ pub(crate) async fn head_object(haul: &Haul, request: &Request, _body: Body) -> 
     let content = haul.content((bucket, key), object, read.customer.as_ref())?;
     let object = &content.object;
     let selected = read.select(&object.info, &object.attributes, &content.part_bytes())?;
-    let version = versions::shown(&store, bucket, object.info.version_id);
+    let version = versions::response_id(&store, bucket, object.info.version_id);
     let answer = read
         .answer(object, &selected)
         .with_some("x-amz-expiration", expiration)

@@ -25,7 +25,7 @@ pub(crate) async fn get_object_tagging(
     let name = request.name().clone();
     let get = move |store: &Store| {
         let object = versions::head(store, &name.bucket, &name.key, version)?;
-        let version_id = versions::shown(store, &name.bucket, object.info.version_id);
+        let version_id = versions::response_id(store, &name.bucket, object.info.version_id);
         Ok((object.attributes.tags(), version_id))
     };
     let (tags, version_id) = haul.blocking(get).await?;
@@ -73,5 +73,5 @@ fn replace(
         attributes.set_tags(tags);
         Ok(())
     })?;
-    Ok(versions::shown(store, &name.bucket, replaced.version_id))
+    Ok(versions::response_id(store, &name.bucket, replaced.version_id))
 }

@@ -15,7 +15,7 @@ use crate::body::receive::{Collected, Receiver};
 use crate::encryption::envelope::Structure;
 use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
-use crate::encryption::request::Wanted;
+use crate::encryption::request::RequestedEncryption;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, check_key, from_store, refuse};
 use crate::hot::HotObjects;
 use crate::hot::object::HotObject;
@@ -40,7 +40,7 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
     let mut attributes = StoredHeaders::from_fields(fields)?.into_attributes()?;
     let lock = LockHeaders::from_fields(fields).into_lock(&haul.store(), request.caller(), name)?;
     lock.set_in(&mut attributes);
-    let wanted = Wanted::of(fields)?;
+    let wanted = RequestedEncryption::of(fields)?;
     let receiver = Receiver::new(haul, request, body)?;
     // Checked before the client sends the body.
     check_bucket(&haul.store(), &name.bucket)?;
@@ -96,14 +96,14 @@ impl Put {
     pub(crate) async fn small(self, haul: &Haul, receiver: Receiver) -> S3Result<Stored> {
         let collected = receiver.collect(haul).await?;
         let Self { name, attributes, precondition, master: _ } = self;
-        let tags = tags::alone(&attributes);
+        let tags = tags::only_tags(&attributes);
         let put = SmallPut { name, attributes, precondition, collected };
         let bucket = put.name.bucket.clone();
         let (info, checksum) = put.store(haul).await?;
         // The first PUT to a bucket may read the bucket's rules from the disk; then they are in
         // memory.
         let expiration = expiration(&haul.store(), &bucket, &info, &tags);
-        let version_id = versions::shown_of_new(info.version_id);
+        let version_id = versions::response_id_of_new(info.version_id);
         Ok(Stored { info, expiration, checksum, version_id })
     }
 
@@ -117,17 +117,17 @@ impl Put {
         haul.blocking(move |store| {
             let bytes = streamed.bytes();
             let (written, checksum) = streamed.finish()?;
-            keep(&mut attributes, checksum.as_ref());
+            add_checksum(&mut attributes, checksum.as_ref());
             let ObjectName { bucket, key } = &name;
             if let Some(new) = new {
                 let structure = Structure::OnePiece;
                 new.envelope((bucket, key), structure, written.bytes())?.set(&mut attributes);
             }
             let stored = store.put_written(bucket, key, written, &attributes, &precondition);
-            let refused = |error| unmet(store, bucket, key, &precondition, error);
+            let refused = |error| unmet_condition_error(store, bucket, key, &precondition, error);
             let info = stored.map_err(refused)?;
             let expiration = expiration(store, bucket, &info, &attributes);
-            let version_id = versions::shown_of_new(info.version_id);
+            let version_id = versions::response_id_of_new(info.version_id);
             let info = ObjectInfo { bytes, ..info };
             Ok(Stored { info, expiration, checksum, version_id })
         })
@@ -172,7 +172,7 @@ impl SmallPut {
             return Ok(None);
         }
         let (bytes, checksum) = self.collected.verify()?;
-        keep(&mut self.attributes, checksum.as_ref());
+        add_checksum(&mut self.attributes, checksum.as_ref());
         let Self { name: ObjectName { bucket, key }, attributes, precondition, .. } = &self;
         match store.start_put(bucket, key, bytes, attributes, precondition) {
             Ok(Some(pending)) => Ok(Some(StartedPut { pending, checksum })),
@@ -187,10 +187,10 @@ impl SmallPut {
         hot: &HotObjects,
     ) -> S3Result<(ObjectInfo, Option<Checksum>)> {
         let (bytes, checksum) = self.collected.verify()?;
-        keep(&mut self.attributes, checksum.as_ref());
+        add_checksum(&mut self.attributes, checksum.as_ref());
         let Self { name: ObjectName { bucket, key }, attributes, precondition, .. } = &self;
         let stored = store.put_located(bucket, key, bytes, attributes, precondition);
-        let refused = |error| unmet(store, bucket, key, precondition, error);
+        let refused = |error| unmet_condition_error(store, bucket, key, precondition, error);
         let stored = stored.map_err(refused)?;
         self.cache(hot, &stored);
         Ok((stored.info, checksum))
@@ -208,7 +208,7 @@ impl SmallPut {
 }
 
 /// Adds a checksum to the attributes.
-pub(crate) fn keep(attributes: &mut Attributes, checksum: Option<&Checksum>) {
+pub(crate) fn add_checksum(attributes: &mut Attributes, checksum: Option<&Checksum>) {
     if let Some(Checksum { algorithm, value }) = checksum {
         attributes.set(algorithm.header(), value);
     }
@@ -216,7 +216,7 @@ pub(crate) fn keep(attributes: &mut Attributes, checksum: Option<&Checksum>) {
 
 /// Returns the error for a failed conditional write. As in S3, a condition on a missing object's
 /// ETag fails with `NoSuchKey`.
-pub(crate) fn unmet(
+pub(crate) fn unmet_condition_error(
     store: &Store,
     bucket: &str,
     key: &str,

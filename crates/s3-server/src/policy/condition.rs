@@ -34,7 +34,6 @@ pub(crate) enum Key {
     RequestTag(String),
 }
 
-/// A part of an object lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LockPart {
     /// `GOVERNANCE` or `COMPLIANCE`.

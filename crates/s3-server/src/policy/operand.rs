@@ -17,7 +17,6 @@ pub(super) enum Order {
     GreaterOrEqual,
 }
 
-/// A kind of comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
     Text,

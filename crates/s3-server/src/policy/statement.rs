@@ -2,7 +2,6 @@
 
 use crate::policy::condition::Condition;
 
-/// A bucket policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Policy {
     pub(super) statements: Vec<Statement>,

@@ -11,7 +11,6 @@ use crate::request::operation::COPY_SOURCE;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CopySource {
     pub(crate) name: ObjectName,
-    /// The version ID.
     pub(crate) version: Option<String>,
 }
 

@@ -361,8 +361,8 @@ fn check_place(head: &Head, level: Level) -> S3Result<()> {
     }
 }
 
-/// Returns `true` for a parameter that selects operations on objects if `level` is that of buckets,
-/// or the other way round. Without it, the request would read the object, or list the bucket.
+/// Returns `true` for a parameter that selects an operation on objects in a request to a bucket, or
+/// vice versa. Without it, the request would list the bucket, or read the object.
 fn is_elsewhere(name: &str, level: Level, method: &Method) -> bool {
     // Listings of earlier clients have other values, and a part has its number in a read, too.
     if ["list-type", "uploadId", PART_NUMBER].contains(&name) {

@@ -20,7 +20,7 @@ use crate::server::bound::Bound;
 pub struct Listening {
     pub(crate) listen: Bound,
     pub(crate) admin: Bound,
-    pub(super) keys: AllKeys,
+    pub(super) access_keys: AllKeys,
     pub(super) key_file: Option<Arc<dyn KeyFile>>,
     pub(super) encryption: Option<Arc<EncryptionKeys>>,
     pub(super) domains: Domains,
@@ -57,12 +57,12 @@ impl Listening {
         let Config { tls, limits, is_read_only, .. } = config;
         let domains = Domains::new(&domains);
         let administrator = credentials.map(|pair| Arc::new(ActiveKey::administrator(pair)));
-        let keys = AllKeys { administrator, ring: keys };
+        let access_keys = AllKeys { administrator, ring: keys };
         let logs = Logs::default();
         Ok(Self {
             listen,
             admin,
-            keys,
+            access_keys,
             key_file,
             encryption,
             domains,

@@ -23,7 +23,7 @@ const SPARE_BYTES_MIN: u64 = 1 << 20;
 /// enough memory is available to this process. If less is available than the limits leave to the
 /// system, also returns freed memory to the system. Drops objects in removed volumes, whose space
 /// is then freed. Never returns.
-pub(super) async fn keep(server: Haul) -> Infallible {
+pub(super) async fn adapt_cache(server: Haul) -> Infallible {
     let mut removals = server.store().locked_removals();
     loop {
         let Limits { shared_memory_bytes: shared_bytes, memory_free_bytes_min, .. } =

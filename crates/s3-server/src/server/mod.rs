@@ -36,7 +36,7 @@ use crate::request::domains::Domains;
 use crate::request::ids::RequestIds;
 use crate::served::ServedStore;
 use crate::server::listening::Listening;
-use crate::server::memory::keep;
+use crate::server::memory::adapt_cache;
 use crate::server::quotas::UserQuotas;
 use crate::service::Haul;
 
@@ -91,7 +91,8 @@ impl Server {
     /// Fails like [`Self::new`].
     pub fn serving(listening: Listening, store: Arc<ServedStore>) -> Result<Self> {
         let addresses = listening.addresses();
-        let Listening { listen, admin, keys, key_file, encryption, domains, tls, .. } = listening;
+        let Listening { listen, admin, access_keys, key_file, encryption, domains, tls, .. } =
+            listening;
         let Listening { limits, is_read_only, logs, .. } = listening;
         let admin_tls = tls.clone().filter(|_| addresses.admin_has_tls());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
@@ -109,7 +110,7 @@ impl Server {
         let page = Arc::new(Admin {
             store: Arc::clone(&store),
             metrics: Arc::clone(&metrics),
-            keys: keys.clone(),
+            keys: access_keys.clone(),
             sessions: Sessions::new(&addresses),
             login_limit: login_limit(),
             key_file,
@@ -122,8 +123,8 @@ impl Server {
         });
         let sampler = sampler(&page)?;
         let counts = Counts::new(&metrics);
-        let quotas = UserQuotas::start(keys.clone(), &store.load());
-        let front = front(store, (keys, encryption, domains), &limits, metrics, hot);
+        let quotas = UserQuotas::start(access_keys.clone(), &store.load());
+        let front = build_front(store, (access_keys, encryption, domains), &limits, metrics, hot);
         let front = Arc::new(Front {
             audit: logs.audit,
             is_read_only,
@@ -186,7 +187,7 @@ impl Server {
         let is_failed = tokio::select! {
             () = shutdown => false,
             _failed = ended.recv() => true,
-            never = keep(self.front.haul.clone()) => match never {},
+            never = adapt_cache(self.front.haul.clone()) => match never {},
             never = watch::watch(Arc::clone(store)) => match never {},
             never = self.quotas.watch(Arc::clone(store)) => match never {},
         };
@@ -225,7 +226,7 @@ fn open(handle: &reactor::Handle) -> u64 {
     stats.accepted.saturating_sub(stats.closed)
 }
 
-fn front(
+fn build_front(
     store: Arc<ServedStore>,
     (keys, encryption, domains): (AllKeys, Option<Arc<EncryptionKeys>>, Domains),
     limits: &Limits,

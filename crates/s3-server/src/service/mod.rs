@@ -15,7 +15,7 @@ use crate::encryption::customer::CustomerKey;
 use crate::encryption::default::master_for;
 use crate::encryption::master::Master;
 use crate::encryption::operator::EncryptionKeys;
-use crate::encryption::request::Wanted;
+use crate::encryption::request::RequestedEncryption;
 use crate::errors::{S3Result, joined};
 use crate::hot::HotObjects;
 use crate::memory::{BodyMemory, PeerMemory, Reserved};
@@ -75,7 +75,11 @@ impl Haul {
     }
 
     /// Returns the key for a new object in the bucket; `None` if the object is not encrypted.
-    pub(crate) fn master_for(&self, bucket: &str, wanted: Wanted) -> S3Result<Option<Master>> {
+    pub(crate) fn master_for(
+        &self,
+        bucket: &str,
+        wanted: RequestedEncryption,
+    ) -> S3Result<Option<Master>> {
         master_for(&self.store.load(), self.encryption.as_deref(), bucket, wanted)
     }
 

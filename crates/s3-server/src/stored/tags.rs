@@ -42,7 +42,7 @@ pub(crate) fn object_tags(pairs: impl Iterator<Item = (String, String)>) -> S3Re
 }
 
 /// Returns a copy of `attributes` with only the tags.
-pub(crate) fn alone(attributes: &Attributes) -> Attributes {
+pub(crate) fn only_tags(attributes: &Attributes) -> Attributes {
     let mut tags = Attributes::new();
     tags.set_tags(&attributes.tags());
     tags
@@ -102,8 +102,8 @@ mod tests {
         let mut attributes = Attributes::new();
         attributes.set_tags(&tags);
         attributes.set("content-type", "text/plain");
-        assert_eq!(alone(&attributes).tags(), tags);
-        assert_eq!(alone(&attributes).iter().count(), 1);
+        assert_eq!(only_tags(&attributes).tags(), tags);
+        assert_eq!(only_tags(&attributes).iter().count(), 1);
     }
 
     #[test]

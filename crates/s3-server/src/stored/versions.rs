@@ -46,13 +46,13 @@ pub(crate) fn parse_parameter(name: &str, version: Option<&str>) -> S3Result<Opt
 }
 
 /// Returns an object's version ID for a response; `None` in a bucket without versions.
-pub(crate) fn shown(store: &Store, bucket: &str, version: VersionId) -> Option<String> {
+pub(crate) fn response_id(store: &Store, bucket: &str, version: VersionId) -> Option<String> {
     (version != VersionId::Null || has_versions(store, bucket)).then(|| version.to_string())
 }
 
 /// Returns a stored object's version ID for the response; `None` if the object is not retained when
 /// it is replaced.
-pub(crate) fn shown_of_new(version: VersionId) -> Option<String> {
+pub(crate) fn response_id_of_new(version: VersionId) -> Option<String> {
     (version != VersionId::Null).then(|| version.to_string())
 }
 

@@ -20,7 +20,7 @@ use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::customer_key;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
 use crate::objects::conditions::precondition;
-use crate::objects::write::unmet;
+use crate::objects::write::unmet_condition_error;
 use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
@@ -82,7 +82,7 @@ pub(crate) async fn complete_multipart_upload(
     });
     let answer = Answer::xml(document)
         .with_some("x-amz-expiration", expiration)
-        .with_some("x-amz-version-id", versions::shown_of_new(stored.version_id));
+        .with_some("x-amz-version-id", versions::response_id_of_new(stored.version_id));
     Ok(described(answer, master.as_ref()))
 }
 
@@ -99,7 +99,6 @@ struct Completion {
     bytes: Option<u64>,
 }
 
-/// A completed upload.
 struct Completed {
     stored: ObjectInfo,
     /// The object's length as clients see it.
@@ -156,8 +155,8 @@ impl Completion {
         let stored = store
             .complete_upload(bucket, key, &self.name.id, &parts, &attributes, precondition)
             .map_err(|error| match error {
-                error @ Error::NoSuchUpload { .. } => self.name.refused(error),
-                error => unmet(store, bucket, key, precondition, error),
+                error @ Error::NoSuchUpload { .. } => self.name.map_error(error),
+                error => unmet_condition_error(store, bucket, key, precondition, error),
             })?;
         Ok(Completed { stored, bytes, attributes, master: new.map(|new| new.master) })
     }

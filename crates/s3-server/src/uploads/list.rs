@@ -83,7 +83,6 @@ struct Next {
     id: String,
 }
 
-/// A page of a listing.
 #[derive(Debug, Default)]
 struct Page {
     uploads: Vec<ListedUpload>,

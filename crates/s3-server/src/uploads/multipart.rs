@@ -12,7 +12,7 @@ use crate::body::checksum::{
 };
 use crate::encryption::envelope::Structure;
 use crate::encryption::new_content::NewContent;
-use crate::encryption::request::Wanted;
+use crate::encryption::request::RequestedEncryption;
 use crate::errors::{S3ErrorCode, S3Result, check_key, from_store, refuse};
 use crate::objects::conditions::parsed;
 use crate::objects::headers::StoredHeaders;
@@ -35,7 +35,7 @@ pub(crate) async fn create_multipart_upload(
 ) -> S3Result<Answer> {
     let fields = &request.head.fields;
     let name = request.name();
-    let wanted = Wanted::of(fields)?;
+    let wanted = RequestedEncryption::of(fields)?;
     check_key(&name.key)?;
     let master = haul.master_for(&name.bucket, wanted)?;
     let mut attributes = StoredHeaders::from_fields(fields)?.into_attributes()?;
@@ -92,7 +92,7 @@ pub(crate) async fn abort_multipart_upload(
             }
         }
         let ObjectName { bucket, key } = &upload.object;
-        store.abort_upload(bucket, key, &upload.id).map_err(|error| upload.refused(error))
+        store.abort_upload(bucket, key, &upload.id).map_err(|error| upload.map_error(error))
     })
     .await?;
     Ok(Answer::no_content())

@@ -23,17 +23,17 @@ impl UploadName {
     /// Returns the upload. Waits while another request changes the object, and reads the disk.
     pub(super) fn find(&self, store: &Store) -> S3Result<UploadInfo> {
         let ObjectName { bucket, key } = &self.object;
-        store.upload(bucket, key, &self.id).map_err(|error| self.refused(error))
+        store.upload(bucket, key, &self.id).map_err(|error| self.map_error(error))
     }
 
     /// Returns the parts, sorted by number. Reads the disk.
     pub(super) fn parts(&self, store: &Store) -> S3Result<Vec<PartInfo>> {
         let ObjectName { bucket, key } = &self.object;
-        store.parts(bucket, key, &self.id).map_err(|error| self.refused(error))
+        store.parts(bucket, key, &self.id).map_err(|error| self.map_error(error))
     }
 
     /// Translates a store error; a missing upload's error has the ID.
-    pub(super) fn refused(&self, error: Error) -> S3Error {
+    pub(super) fn map_error(&self, error: Error) -> S3Error {
         let is_missing = matches!(error, Error::NoSuchUpload { .. });
         let error = from_store(error);
         if is_missing { error.with_field("UploadId", &*self.id) } else { error }

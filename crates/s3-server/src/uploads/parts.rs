@@ -21,7 +21,7 @@ use crate::objects::conditions::Conditions;
 use crate::objects::copy::{self, Source};
 use crate::objects::get_attributes::part_number_marker;
 use crate::objects::listing::page::{page_limit, parts_bytes};
-use crate::objects::write::keep;
+use crate::objects::write::add_checksum;
 use crate::request::name::ObjectName;
 use crate::request::operation::{PART_NUMBER, part_number};
 use crate::service::Haul;
@@ -53,9 +53,9 @@ pub(crate) async fn upload_part(haul: &Haul, request: &Request, body: Body) -> S
     let shows_checksum = chosen.is_some() || claims.has_checksum();
     UploadChecksum::new(&upload.attributes).check_given(claims.has_checksum())?;
     match chosen {
-        Some(algorithm) => claims.want(algorithm)?,
+        Some(algorithm) => claims.require(algorithm)?,
         // The object's checksum follows from its parts' checksums.
-        None => claims.want_crc64nvme(),
+        None => claims.require_crc64nvme(),
     }
     let names = (&*name.object.bucket, &*name.object.key);
     let keys = haul.encryption();
@@ -67,12 +67,12 @@ pub(crate) async fn upload_part(haul: &Haul, request: &Request, body: Body) -> S
     let bytes = streamed.bytes();
     let store_part = move |store: &Store| {
         let mut attributes = Attributes::new();
-        keep(&mut attributes, streamed.take_crc64nvme().as_ref());
+        add_checksum(&mut attributes, streamed.take_crc64nvme().as_ref());
         let (written, checksum) = streamed.finish()?;
-        keep(&mut attributes, checksum.as_ref());
+        add_checksum(&mut attributes, checksum.as_ref());
         let ObjectName { bucket, key } = &name.object;
         let part = store.put_part(bucket, key, &name.id, number, written, &attributes);
-        Ok((part.map_err(|error| name.refused(error))?, checksum))
+        Ok((part.map_err(|error| name.map_error(error))?, checksum))
     };
     let (part, checksum) = haul.blocking(store_part).await?;
     if let Some(changes) = &request.changes {
@@ -114,7 +114,7 @@ pub(crate) async fn upload_part_copy(
             let object = versions::get_source(store, bucket, key, copy.from.version)?;
             copy::confirm(copy.reader.as_ref(), store, &copy.from.name, &object.attributes)?;
             copy::check_conditions(&copy.conditions, &object.info)?;
-            let source_version = versions::shown(store, bucket, object.info.version_id);
+            let source_version = versions::response_id(store, bucket, object.info.version_id);
             let content = Content::open(keys, (bucket, key), object, copy.source_key.as_ref())?;
             let copied = copy.execute(store, &content, new, algorithm(&upload))?;
             Ok(CopiedPart { source_version, ..copied })
@@ -188,12 +188,12 @@ impl PartCopy {
         let computed = algorithm.unwrap_or(Algorithm::Crc64Nvme);
         let checksum = copy_bytes(content, range, &mut encoder, Some(computed))?;
         let mut attributes = Attributes::new();
-        keep(&mut attributes, checksum.as_ref());
+        add_checksum(&mut attributes, checksum.as_ref());
         let (written, _md5) = encoder.finish()?;
         let (ObjectName { bucket, key }, id) = (&self.name.object, &self.name.id);
         let part = store.put_part(bucket, key, id, self.number, written, &attributes);
         Ok(CopiedPart {
-            part: part.map_err(|error| self.name.refused(error))?,
+            part: part.map_err(|error| self.name.map_error(error))?,
             checksum: checksum.filter(|_| algorithm.is_some()),
             bytes,
             master: new.map(|new| new.master),

@@ -16,7 +16,6 @@ const ELEMENTS_MAX: usize = 128 << 10;
 /// The maximum number of attributes in an element: S3's have at most three.
 const ATTRIBUTES_MAX: usize = 16;
 
-/// An element of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Element {
     /// The element's name, without its namespace prefix.

@@ -23,7 +23,7 @@ pub(crate) fn create_missing(
     let file = match disk.open(name, Open::default()) {
         Err(error) if error.is_not_found() && !is_new => {
             let what = format!("its file {name} is missing");
-            return Err(Error::Foreign { dir: log.root().to_path_buf(), what });
+            return Err(Error::LogMismatch { dir: log.root().to_path_buf(), what });
         }
         Err(error) if error.is_not_found() => match disk.create(name, Open::default()) {
             // Another thread or process created the file first. The page file's lock decides which

@@ -27,10 +27,14 @@ pub(crate) enum Record<'a> {
         /// The file's name, without its directory.
         name: &'a str,
     },
-    /// A write to the file.
-    Write { offset: u64, bytes: &'a [u8] },
+    Write {
+        offset: u64,
+        bytes: &'a [u8],
+    },
     /// A patch's commit. `records` is the number of writes before the commit.
-    Commit { records: u64 },
+    Commit {
+        records: u64,
+    },
 }
 
 fn header(kind: u8, log_kind: u8, number: u64) -> [u8; HEADER_BYTES] {

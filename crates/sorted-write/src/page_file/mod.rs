@@ -103,7 +103,7 @@ impl PageFile {
     /// `bytes`, extends the file to this length.
     ///
     /// # Errors
-    /// Fails like [`PageFile::open`], and with [`Error::Foreign`] if the log exists and its file is
+    /// Fails like [`PageFile::open`], and with [`Error::LogMismatch`] if the log exists and its file is
     /// missing.
     ///
     /// # Durability
@@ -136,7 +136,7 @@ impl PageFile {
     ///
     /// # Errors
     /// Returns [`Error::InUse`] if the file or its log is already open, in this process or another
-    /// one, [`Error::Foreign`] if the log belongs to another file, [`Error::Log`] if the log is
+    /// one, [`Error::LogMismatch`] if the log belongs to another file, [`Error::Log`] if the log is
     /// damaged, [`Error::Invalid`] if an option is invalid, and [`Error::Disk`] if a system call
     /// fails.
     ///

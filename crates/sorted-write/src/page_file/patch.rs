@@ -71,7 +71,7 @@ impl Patch {
     /// be for the file `name`, which has `file_bytes` bytes.
     ///
     /// # Errors
-    /// Returns [`Error::Foreign`] if the log does not belong to a patch for this file,
+    /// Returns [`Error::LogMismatch`] if the log does not belong to a patch for this file,
     /// [`Error::Log`] if the log is damaged, and [`Error::InUse`] if the log is open.
     pub fn recover(log: &Arc<dyn Disk>, name: &str, file_bytes: u64) -> Result<PatchState> {
         if log.list("")?.iter().all(|name| name == LOCK_NAME) {
@@ -83,7 +83,7 @@ impl Patch {
         let Some(records) = committed.filter(|_| !is_applied) else {
             // A crash may have interrupted the removal of an uncommitted patch after removing the
             // first segment, which contains the checkpoint record.
-            if checkpoint.is_none() && !summary.is_foreign {
+            if checkpoint.is_none() && !summary.has_unknown_records {
                 return Ok(PatchState::Obsolete { is_applied });
             }
             summary.check(&**log, LogKind::Patch, name, u64::MAX)?;

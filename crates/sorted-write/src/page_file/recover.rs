@@ -17,7 +17,7 @@ pub(crate) struct LogSummary {
     /// record.
     pub(crate) committed: Option<u64>,
     /// `true` if any record has an unknown kind or version.
-    pub(crate) is_foreign: bool,
+    pub(crate) has_unknown_records: bool,
 }
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl LogSummary {
             }
             Some(Record::Commit { records }) => self.committed = Some(records),
             Some(Record::Write { .. }) => {}
-            None => self.is_foreign = true,
+            None => self.has_unknown_records = true,
         }
     }
 
@@ -51,8 +51,9 @@ impl LogSummary {
         name: &str,
         file_bytes: u64,
     ) -> Result<()> {
-        let foreign = |what: String| Err(Error::Foreign { dir: dir.root().to_path_buf(), what });
-        if self.is_foreign {
+        let foreign =
+            |what: String| Err(Error::LogMismatch { dir: dir.root().to_path_buf(), what });
+        if self.has_unknown_records {
             return foreign(
                 "it contains records that are not of version 1, the only one supported".to_owned(),
             );

@@ -146,7 +146,7 @@ fn file_is_not_created_beside_a_log_with_records() {
     let elsewhere = dir.path().join("elsewhere");
     std::fs::rename(&pages, &elsewhere).unwrap();
     let refused = open(dir.path()).unwrap_err();
-    assert!(matches!(refused, Error::Foreign { .. }), "{refused:?}");
+    assert!(matches!(refused, Error::LogMismatch { .. }), "{refused:?}");
     assert!(!pages.exists(), "a new file would hide the loss");
     std::fs::rename(&elsewhere, &pages).unwrap();
     drop(open(dir.path()).unwrap());

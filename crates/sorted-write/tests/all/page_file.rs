@@ -210,7 +210,7 @@ fn log_of_another_file_is_rejected() {
     page_file.write(0, b"hello").unwrap().wait().unwrap();
     page_file.close().unwrap();
     let error = PageFile::open(&disk, "other", &log_of(&disk), options(32 << 10)).unwrap_err();
-    assert!(matches!(error, Error::Foreign { .. }) && error.to_string().contains("big"));
+    assert!(matches!(error, Error::LogMismatch { .. }) && error.to_string().contains("big"));
     let file = disk.open("big", haul_disk::Open::default()).unwrap();
     file.resize(10).unwrap();
     let error = PageFile::open(&disk, "big", &log_of(&disk), options(32 << 10)).unwrap_err();

@@ -17,7 +17,6 @@ pub(crate) const DEPTH: usize = 64;
 /// as some reads.
 const RING_READS_MIN: usize = 8;
 
-/// A segment range to read.
 #[derive(Debug)]
 pub(crate) struct RangeRead {
     pub(crate) segment: Arc<Segment>,

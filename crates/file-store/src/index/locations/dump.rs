@@ -24,7 +24,6 @@ const SLOT_BYTES: usize = 8;
 /// The number of hashes, which is the end of the last page.
 const HASHES_END: u128 = 1 << 64;
 
-/// A table snapshot.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// All pages, in hash order.

@@ -2,7 +2,6 @@
 //!
 //! The fingerprint consists of the known hash bits (at most 20), a terminating 1 bit, and zeros.
 
-/// The number of bits in a value.
 pub(super) const VALUE_BITS: u32 = 43;
 
 /// The number of known hash bits in a new entry's slot.

@@ -13,7 +13,6 @@ pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
 /// The maximum length of an unpacked block with more than one entry.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 
-/// The length of the footer.
 pub(crate) const FOOTER_BYTES: usize = 64;
 
 /// The length of the checksum with which a block starts.

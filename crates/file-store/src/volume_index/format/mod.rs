@@ -52,7 +52,6 @@ pub(crate) struct VolumeId {
     pub(crate) nonce: u64,
 }
 
-/// A block to write.
 #[derive(Debug)]
 pub(crate) struct Block<'a> {
     pub(crate) kind: BlockKind,

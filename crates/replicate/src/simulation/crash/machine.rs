@@ -108,7 +108,6 @@ pub(super) fn store_options(progress: Option<&Arc<Progress>>) -> StoreOptions {
     }
 }
 
-/// Returns random options for a process.
 pub(super) fn random_options(random: &mut Random, lease: Option<Duration>) -> Options {
     let chunk_bytes = *random.pick(&[64 << 10, 1 << 20, 2 << 20, 4 << 20]);
     Options {

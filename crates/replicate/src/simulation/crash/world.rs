@@ -48,7 +48,6 @@ pub(super) enum Event {
     StandBy,
     StandbyFails,
     TakeOver,
-    /// The previous owner continues.
     PreviousOwner,
     Audit,
 }

@@ -62,7 +62,6 @@ pub(crate) struct Keys {
     /// The disabled keys, which are only listed.
     pub(crate) disabled: Box<[ActiveKey]>,
     pub(crate) anonymous: Box<[Grant]>,
-    /// The quotas of users.
     pub(crate) quotas: BTreeMap<String, Quota>,
 }
 

@@ -155,7 +155,6 @@ struct Listed {
     memory: Reserved,
 }
 
-/// A page of a listing.
 #[derive(Default)]
 struct Page {
     objects: Vec<(ObjectInfo, Option<ListedChecksum>)>,

@@ -1,4 +1,4 @@
-//! The requests that read and change lifecycle rules, and the headers that tell what they do.
+//! The requests that read and change lifecycle rules, and the response headers about rules.
 
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ use crate::request::fields::Fields;
 use crate::settings::{TRANSITION_SIZE, set};
 use crate::times::header_time;
 
-/// The least size of objects to which transitions apply, as S3 names it.
+/// The minimum size of objects to which transitions apply, as named by S3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TransitionSize {
     AllClasses128K,
@@ -21,7 +21,7 @@ pub(crate) enum TransitionSize {
 }
 
 impl TransitionSize {
-    /// The header with the name.
+    /// The header with the minimum size.
     pub(crate) const HEADER: &str = "x-amz-transition-default-minimum-object-size";
 
     /// Reads the size that a request names; the default if it names none.
@@ -84,8 +84,8 @@ pub(crate) fn delete(store: &Store, bucket: &str) -> S3Result<()> {
     set(store, bucket, TRANSITION_SIZE, None)
 }
 
-/// Returns an answer about an upload with the time at which a rule aborts it, and that rule, if
-/// there is one.
+/// Adds to a response about an upload the time at which a rule aborts it, and this rule, if there is
+/// one.
 pub(crate) fn with_abortion(answer: Answer, abortion: Option<(SystemTime, String)>) -> Answer {
     let (at, rule) = abortion.unzip();
     answer.with_some("x-amz-abort-date", at.map(header_time)).with_some("x-amz-abort-rule-id", rule)
@@ -93,7 +93,7 @@ pub(crate) fn with_abortion(answer: Answer, abortion: Option<(SystemTime, String
 
 /// Returns the time at which a rule aborts an upload, and the rule's ID.
 ///
-/// Returns `None` if the rules cannot be read: sweeps do not apply them either.
+/// Returns `None` if the rules cannot be read, because sweeps do not apply them either.
 pub(crate) fn abortion(
     store: &Store,
     bucket: &str,
