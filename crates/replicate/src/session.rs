@@ -27,7 +27,7 @@ pub(crate) struct Sessions {
     pub(crate) previous: Option<u128>,
     /// The only end of the copy that this directory may continue. In a restored directory it
     /// applies until a claim has waited for the lease of the copy's owner, which may still be
-    /// alive. In a directory whose log did not continue the copy, it applies for good.
+    /// alive. In a directory whose log did not continue the copy, it applies permanently.
     pub(crate) copy_end: Option<Lsn>,
 }
 

@@ -33,7 +33,7 @@
 //!   host is a name of this machine, which prevents DNS rebinding by web pages.
 //! - An operation is executed only if the request's key has the right to it, if the key's user owns
 //!   the bucket, or if the bucket policy or an ACL allows it. A key that is removed from the
-//!   [`KeyRing`] is rejected from the next request on.
+//!   [`KeyRing`] is rejected at the next request.
 //! - Secrets and all signatures are compared in constant time. A response does not depend on the
 //!   kind of signature.
 //! - With an [`AuditLog`], each change and each rejected attempt has a line, which is appended

@@ -17,7 +17,7 @@ pub(super) struct Acknowledged {
     event: EventWord,
 }
 
-/// How many threads wait in each lane, guarded by the state lock. A number may be too large,
+/// The number of threads in each lane, guarded by the state lock. A number may be too large,
 /// because a thread can stop waiting without changing it.
 #[derive(Debug, Default)]
 pub(super) struct WaiterCounts([u32; LANES]);

@@ -45,8 +45,8 @@ impl Writer {
     }
 }
 
-/// How many times each method is measured, and the total time after which no further round starts.
-/// A round measures each method once.
+/// The number of measurements of each method, and the total time after which no further round
+/// starts. A round measures each method once.
 const TRIES: usize = 12;
 const TRYING_MAX: Duration = Duration::from_millis(200);
 
@@ -54,7 +54,7 @@ const TRYING_MAX: Duration = Duration::from_millis(200);
 /// `strategy.candidates()`. Measures these methods by writing zeros to the last page of `segment`
 /// that is for records. Measures nothing if records may lie in that page; `from` is the offset at
 /// which the log ends.
-pub(crate) fn choose(
+pub(crate) fn choose_sync_method(
     disk: &dyn Disk,
     segment: &Segment,
     from: u32,

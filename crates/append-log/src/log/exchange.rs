@@ -7,22 +7,22 @@ use crate::error::{Error, Result};
 use crate::segments::{RANDOM, Segment};
 
 impl Log {
-    /// Lets `exchange` replace a sealed segment's file by another file with the same bytes, such as
-    /// one on another machine. The log then reads from that file, except for reads that began
-    /// before. No segment is removed meanwhile.
+    /// Calls `replace`, which replaces a sealed segment's file with another file with the same
+    /// bytes, such as one on another machine. The log then reads from that file, except for reads
+    /// that began before. No segment is removed meanwhile.
     ///
     /// # Errors
-    /// Returns `exchange`'s error, and [`Error::Invalid`] if `number` is the segment being written
+    /// Returns `replace`'s error, and [`Error::Invalid`] if `number` is the segment being written
     /// or does not exist, or if the other file belongs to another segment. Returns [`Error::Disk`],
-    /// [`Error::Damaged`] and [`Error::UnsupportedFormat`] if the other file cannot be opened. The log then
-    /// still reads from the former file until it is closed.
+    /// [`Error::Damaged`] and [`Error::UnsupportedFormat`] if the other file cannot be opened. The
+    /// log then still reads from the former file until it is closed.
     ///
     /// # Durability
-    /// The exchange is as durable as `exchange` makes it.
+    /// The replacement is as durable as `replace` makes it.
     pub fn replace_file(
         &self,
         number: u32,
-        exchange: &mut dyn FnMut() -> haul_disk::Result<()>,
+        replace: &mut dyn FnMut() -> haul_disk::Result<()>,
     ) -> Result<()> {
         let _one_at_a_time = self.removal.lock();
         let before = self.segment(number)?;
@@ -31,7 +31,7 @@ impl Log {
                 "the file of the segment being written cannot be exchanged",
             ));
         }
-        exchange()?;
+        replace()?;
         let (after, _reported) = Segment::open(&*self.shared.disk, number, RANDOM)?;
         if after.info().nonce != before.info().nonce {
             return Err(Error::Invalid("the other file is of another segment"));

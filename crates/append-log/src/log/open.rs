@@ -11,7 +11,7 @@ use crate::append::appender::Appender;
 use crate::append::batch::Tail;
 use crate::append::commit::{Shared, Start};
 use crate::append::prepare::Preparer;
-use crate::append::writer::{Writer, choose};
+use crate::append::writer::{Writer, choose_sync_method};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::read_only::{ReadOnlyLog, ReadOnlyReport};
@@ -45,9 +45,9 @@ impl Log {
     /// # Errors
     /// Returns [`Error::InUse`] if the log is already open, in this process or another one,
     /// [`Error::Damaged`] if bytes are invalid and `options.on_damage` is
-    /// [`crate::OnDamage::Refuse`], [`Error::UnsupportedFormat`] if a file is not this log's segment in a
-    /// supported format, and [`Error::Full`] if the disk has no space for a segment that the log
-    /// needs.
+    /// [`crate::OnDamage::Refuse`], [`Error::UnsupportedFormat`] if a file is not this log's
+    /// segment in a supported format, and [`Error::Full`] if the disk has no space for a segment
+    /// that the log needs.
     ///
     /// # Durability
     /// Every record that this call reads and delivers is durable.
@@ -68,7 +68,7 @@ impl Log {
         let mut strategy = strategy(probe(disk.root()).ok().as_ref());
         let opened = recover(&disk, &options, &strategy, replay)?;
         let RecoveredLog { segments, pool, current, end, next, is_proven, recovered } = opened;
-        choose(&*disk, &current, end, options.sync_method, &mut strategy)?;
+        choose_sync_method(&*disk, &current, end, options.sync_method, &mut strategy)?;
         let tail = |segment: Arc<Segment>| -> Result<Tail> {
             let writer = Writer::open(&*disk, &segment, strategy.sync_method)?;
             Ok(Tail { segment, writer })

@@ -12,7 +12,7 @@ use crate::read::segment_reader::{SegmentReader, TailSurvey, padded};
 use crate::replay::{Damage, Replay};
 use crate::segments::Segment;
 
-/// What the caller knows about a segment's end before the segment is read.
+/// The caller's knowledge about a segment's end before the segment is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentState {
     /// The last segment with records. After a crash it may end with a torn tail, which cannot begin

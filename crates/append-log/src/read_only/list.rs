@@ -16,7 +16,7 @@ use crate::segments::{Segment, Segments, lost_segments};
 /// The mode for opening segments read-only.
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
 
-/// How many times opening all listed segments is attempted while another process removes segments.
+/// The number of attempts to open all listed segments while another process removes segments.
 const TRIES: u32 = 64;
 
 /// A log's opened segments: those with records, those without, and the ends of segments that later

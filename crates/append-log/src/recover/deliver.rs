@@ -168,7 +168,7 @@ pub(crate) fn deliver(
             scope.spawn(read_jobs);
         }
         let take_all = |(segment, chunks, outcome)| {
-            let scan = take(context, &segment, (&empty, &chunks, &outcome))?;
+            let scan = deliver_segment(context, &segment, (&empty, &chunks, &outcome))?;
             Ok((segment, scan))
         };
         let taken = results.into_iter().map(take_all).collect();
@@ -179,7 +179,7 @@ pub(crate) fn deliver(
 }
 
 /// Delivers one segment's chunks until the segment was read completely.
-fn take(
+fn deliver_segment(
     context: &mut ReplayContext<'_>,
     segment: &Arc<Segment>,
     (empty, chunks, outcome): (&Mutex<Vec<Chunk>>, &Receiver<Chunk>, &Receiver<Result<Scan>>),

@@ -5,7 +5,7 @@
 //! | 8 | `HAUL-CHK` |
 //! | 8 | the number of the file |
 //! | | chunks: length (4), checksum of the chunk, seeded with its number (4), bytes |
-//! | 8 | the end: a chunk of length 0, with the number of chunks in the place of the checksum |
+//! | 8 | the end: a chunk of length 0, with the number of chunks instead of the checksum |
 
 use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
 

@@ -243,7 +243,7 @@ fn compact_volume(
         let mut outcome = Ok(());
         let scanned = inner.volumes.log.scan(number, &mut |at, record| {
             if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
-                outcome = mover.take(at, record);
+                outcome = mover.append_needed(at, record);
             }
         });
         let settled = mover.finish_batch();

@@ -73,7 +73,7 @@ impl<'a> Mover<'a> {
     }
 
     /// Appends the needles in a record that are still needed.
-    pub(crate) fn take(&mut self, at: Position, record: &[u8]) -> Result<()> {
+    pub(crate) fn append_needed(&mut self, at: Position, record: &[u8]) -> Result<()> {
         for needle in needles(record) {
             let Ok((head, needle)) = needle else {
                 self.is_whole = false;

@@ -20,7 +20,7 @@ const FILE_BYTES: usize = 24;
 /// The marker file's content.
 pub(crate) const MARKER_TEXT: &str = "haul file store, version 1\n";
 
-/// What a needle does.
+/// The effect of a needle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Stores an object under its key.

@@ -36,7 +36,8 @@ pub struct LifecycleRule {
     pub tags: Tags,
     /// The time at which objects expire; `None` for never.
     pub expire: Option<Expiry>,
-    /// When noncurrent versions expire, including noncurrent delete markers; `None` for never.
+    /// The expiration of noncurrent versions, including noncurrent delete markers; `None` for
+    /// never.
     pub expire_noncurrent: Option<NoncurrentExpiry>,
     /// Removes delete markers that are the only version of their key, at any age. The time of
     /// `expire` applies to them in any case.
@@ -59,7 +60,7 @@ pub enum Expiry {
     At(SystemTime),
 }
 
-/// When noncurrent versions expire, including noncurrent delete markers.
+/// The expiration of noncurrent versions, including noncurrent delete markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoncurrentExpiry {
     /// The time since the next newer version was stored.

@@ -61,12 +61,12 @@ impl Survey {
         let places: Vec<(u32, u64, u64)> = damaged.iter().filter_map(place).collect();
         replay.find_damaged_objects(&places)?;
         for damage in damaged {
-            survey.take(replay, log, &damage, accepted);
+            survey.add_damage(replay, log, &damage, accepted);
         }
         Ok(survey)
     }
 
-    fn take(
+    fn add_damage(
         &mut self,
         replay: &Replayer<'_>,
         log: &Log,

@@ -55,7 +55,7 @@ pub struct ReplicationStatus {
     pub sent_bytes: u64,
     /// The error of the last attempt to copy, if it failed.
     pub last_error: Option<String>,
-    /// The reason why copying has ended for good, if it has.
+    /// The reason why copying has ended permanently, if it has.
     pub stopped: Option<String>,
     /// The time for which this process still holds its lease on the copy: no change is acknowledged
     /// while it is zero. `None` if it has no lease.

@@ -74,7 +74,7 @@ struct Pace {
 
 impl Pace {
     /// Waits until `bytes` more bytes may be read. Returns `false` if the store is being closed.
-    fn take(&mut self, bytes: u64) -> bool {
+    fn wait_for(&mut self, bytes: u64) -> bool {
         self.bytes += bytes;
         let due = Duration::from_secs_f64(self.bytes as f64 / self.bytes_per_second as f64);
         self.sleep(due.saturating_sub(self.began.elapsed()))
@@ -106,15 +106,15 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn take(&mut self, bytes: u64) {
+    fn count(&mut self, bytes: u64) {
         self.inner.counters.local().scrubbed_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.continues = self.continues && self.pace.take(bytes);
+        self.continues = self.continues && self.pace.wait_for(bytes);
     }
 }
 
 impl Replay for Reading<'_> {
     fn record(&mut self, at: Position, _payload: &[u8]) {
-        self.take(stored_bytes(at).into());
+        self.count(stored_bytes(at).into());
     }
 
     fn wants_more(&self) -> bool {
@@ -219,7 +219,7 @@ fn read_big_file(inner: &Inner, part: FilePart, reading: &mut Reading<'_>) -> Re
     while offset < part.bytes && reading.continues {
         let read = reader.read(offset, STEP_BYTES)?.len() as u64;
         offset += read;
-        reading.take(read);
+        reading.count(read);
         if read == 0 {
             break;
         }

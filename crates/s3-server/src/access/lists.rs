@@ -45,8 +45,8 @@ impl Caller {
         }
     }
 
-    /// Returns `true` if the object's ACL gives the client a permission. If the object is missing,
-    /// fails with this reason for a client that may list the bucket. May read from the disk.
+    /// Returns `true` if the object's ACL gives the client a permission. Only a client that may
+    /// list the bucket learns that the object is missing. May read from the disk.
     pub(crate) fn object_list_allows(
         &self,
         store: &Store,

@@ -2,9 +2,8 @@
 
 use crate::acl::list::{Acl, Grant, Grantee, Permission};
 
-/// Returns the canned ACL with a name; `None` if the name is unknown. Groups come before users,
-/// because clients expect this when they count the grants; the owner comes before other users, as
-/// in S3.
+/// Returns the canned ACL with a name; `None` if the name is unknown. As in S3, groups come before
+/// users, and the owner before other users: some clients number the grants.
 pub(crate) fn canned(name: &str, owner: &str, bucket_owner: &str) -> Option<Acl> {
     use Grantee::{Everyone, SignedIn};
     use Permission::{FullControl, Read, Write};

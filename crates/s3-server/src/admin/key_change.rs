@@ -130,7 +130,7 @@ impl KeyChange {
         }
     }
 
-    /// Returns the access key that the change concerns; `None` for a new one, and for a user.
+    /// Returns the changed access key; `None` for a new key, and for a user's quota.
     pub(super) fn access_key(&self) -> Option<&str> {
         match self {
             Self::Create { .. } | Self::SetQuota { .. } => None,

@@ -44,7 +44,7 @@ pub(crate) struct KeyLog {
 pub(super) struct KeyPage {
     pub(super) keys: AllKeys,
     pub(super) file: Option<Arc<dyn KeyFile>>,
-    /// What counts against the users' quotas that the store has applied.
+    /// The usage of the users whose quota the store has applied.
     pub(super) used: Vec<QuotaState>,
 }
 
@@ -66,7 +66,7 @@ impl KeyPage {
         })))
     }
 
-    /// Returns the users' quotas, and what counts against those that are applied.
+    /// Returns the users' quotas, and the usage of users whose quota is applied.
     fn quotas(&self) -> Value {
         let Some(keys) = self.keys.file_keys() else { return json!([]) };
         let usage =

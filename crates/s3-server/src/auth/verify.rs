@@ -108,8 +108,8 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
     Ok(Verified { principal: Principal::Key(key), payload })
 }
 
-/// Returns `true` for each of three signatures in a request: in a header, of version 4 in the query,
-/// and of version 2 in the query.
+/// Returns `true` for each of three signatures in a request: in a header, of version 4 in the
+/// query, and of version 2 in the query.
 fn signature_kinds(head: &Head) -> [bool; 3] {
     let has = |names: &[&str]| {
         let mut found = head.query.iter();

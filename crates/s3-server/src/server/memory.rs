@@ -14,7 +14,7 @@ use crate::service::Haul;
 /// The interval at which the system's available memory is read.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// The fraction of the shared memory that stays free, for bodies that arrive before the cache
+/// The shared memory, divided by this number, stays free for bodies that arrive before the cache
 /// shrinks.
 const SPARE_PART: u64 = 16;
 const SPARE_BYTES_MIN: u64 = 1 << 20;

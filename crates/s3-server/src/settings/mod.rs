@@ -28,8 +28,8 @@ pub(crate) const OWNERSHIP: &str = "ownership";
 pub(crate) const POLICY: &str = "policy";
 pub(crate) const PUBLIC_ACCESS_BLOCK: &str = "public-access-block";
 pub(crate) const TAGGING: &str = "tagging";
-/// The minimum size of objects to which transitions apply, if it is not the default: no rule of this
-/// server has transitions, but clients compare the value.
+/// The minimum size of objects to which transitions apply, if it is not the default: no rule of
+/// this server has transitions, but clients compare the value.
 pub(crate) const TRANSITION_SIZE: &str = "transition-size";
 
 /// Returns a bucket's document, if it has one.

@@ -103,8 +103,8 @@ impl PageFile {
     /// `bytes`, extends the file to this length.
     ///
     /// # Errors
-    /// Fails like [`PageFile::open`], and with [`Error::LogMismatch`] if the log exists and its file is
-    /// missing.
+    /// Fails like [`PageFile::open`], and with [`Error::LogMismatch`] if the log exists and its
+    /// file is missing.
     ///
     /// # Durability
     /// Like [`PageFile::open`]. A file created by this call survives a power cut.

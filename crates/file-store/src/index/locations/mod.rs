@@ -14,9 +14,9 @@
 //! into two of depth d + 1: an entry's first known bit selects its page and is then dropped.
 //!
 //! # Memory
-//! 8.8 bytes of heap per entry on average from 10^5 entries on, at most 9.2; 9.0 bytes of resident
-//! memory from 10^6 entries on (measured with glibc). An empty table uses 20 KB. A table that
-//! shrinks keeps its pages, of about 150 bytes each, but not their slot blocks.
+//! 8.8 bytes of heap per entry on average in a table with at least 10^5 entries, at most 9.2; 9.0
+//! bytes of resident memory with at least 10^6 entries (measured with glibc). An empty table uses
+//! 20 KB. A table that shrinks keeps its pages, of about 150 bytes each, but not their slot blocks.
 //!
 //! # False matches
 //! An entry loses one known bit each time the table doubles. The lookup of an absent key returns

@@ -84,8 +84,8 @@ pub(crate) fn delete(store: &Store, bucket: &str) -> S3Result<()> {
     set(store, bucket, TRANSITION_SIZE, None)
 }
 
-/// Adds to a response about an upload the time at which a rule aborts it, and this rule, if there is
-/// one.
+/// Adds to a response about an upload the time at which a rule aborts it, and this rule, if there
+/// is one.
 pub(crate) fn with_abortion(answer: Answer, abortion: Option<(SystemTime, String)>) -> Answer {
     let (at, rule) = abortion.unzip();
     answer.with_some("x-amz-abort-date", at.map(header_time)).with_some("x-amz-abort-rule-id", rule)
