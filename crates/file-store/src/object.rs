@@ -110,7 +110,7 @@ pub struct ObjectInfo {
     pub key: String,
     /// The length, in bytes.
     pub bytes: u64,
-    /// The time at which it was stored, in milliseconds.
+    /// When the object was stored, with millisecond precision.
     pub modified: SystemTime,
     /// The hash of its content.
     pub etag: Etag,

@@ -184,7 +184,7 @@ mod tests {
         };
         let complete = || index_sealed_volumes(inner, &AtomicBool::new(false)).unwrap();
         complete();
-        inner.volumes.indexes.write(&crate::volumes::begun_volumes(&inner.volumes.log));
+        inner.volumes.indexes.write(&crate::volumes::nonempty_volumes(&inner.volumes.log));
         assert_eq!((indexed(), is_complete(1), is_complete(2)), (vec![1, 2], true, false));
 
         let mut volume_states = inner.maintenance.volume_states.lock();

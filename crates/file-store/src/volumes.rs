@@ -58,7 +58,7 @@ impl Volumes {
     /// Adds unlisted volumes to the manifest.
     pub(crate) fn list_new_volumes(&self) -> Result<()> {
         match &self.manifest {
-            Some(manifest) => manifest.add(&begun_volumes(&self.log)),
+            Some(manifest) => manifest.add(&nonempty_volumes(&self.log)),
             None => Ok(()),
         }
     }
@@ -68,7 +68,7 @@ impl Volumes {
         if self.log.is_latched() {
             return Ok(());
         }
-        let volumes = begun_volumes(&self.log);
+        let volumes = nonempty_volumes(&self.log);
         drop(self.list_new_volumes());
         self.indexes.write(&volumes);
         let end = self.log.synced();
@@ -79,8 +79,9 @@ impl Volumes {
     }
 }
 
-/// Returns the volumes with records. A prepared volume without records may still be removed.
-pub(crate) fn begun_volumes(log: &Log) -> Vec<VolumeId> {
+/// Returns the volumes with at least one durable record. Empty preallocated volumes are left out,
+/// because the log may still remove them.
+pub(crate) fn nonempty_volumes(log: &Log) -> Vec<VolumeId> {
     let synced = log.synced();
     let is_begun = |segment: &SegmentInfo| Lsn::new(segment.number, FIRST_RECORD) < synced;
     log.segments().iter().filter(|segment| is_begun(segment)).map(volume_id).collect()

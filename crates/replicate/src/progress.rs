@@ -232,14 +232,14 @@ impl Progress {
     }
 }
 
-/// The reason why the shipping thread continues.
+/// Why the shipping thread woke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Request {
     /// A thread waits for the copy.
     Ship,
     /// Shipping is to stop.
     Stop,
-    /// The time is over.
+    /// The interval between two shipments has passed.
     None,
 }
 

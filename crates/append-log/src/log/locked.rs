@@ -68,7 +68,7 @@ impl LockedBytes {
     /// `true` if the segment was removed: its file's space is freed once all its locked bytes are
     /// dropped.
     #[must_use]
-    pub fn is_removed(&self) -> bool {
+    pub fn is_segment_removed(&self) -> bool {
         self.segment.pages.is_retired()
     }
 

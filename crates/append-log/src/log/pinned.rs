@@ -37,7 +37,7 @@ impl Log {
     ///
     /// The segment's file will not be recycled, because sockets may hold its pages for a long time:
     /// when the segment is removed, its file is removed. Then drop the bytes soon, so that their
-    /// space is freed: [`LockedBytes::is_removed`] and [`Log::locked_removals`] report the removal.
+    /// space is freed: [`LockedBytes::is_segment_removed`] and [`Log::locked_removals`] report the removal.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if the payload ends before these bytes, and [`Error::Disk`] if a

@@ -263,7 +263,7 @@ impl Pool {
                 Err(error) => return Err(error.into()),
             }
         }
-        while let Some(number) = self.take_outgrown() {
+        while let Some(number) = self.take_undersized() {
             self.disk.remove(&names::spare(number))?;
         }
         Ok(())
@@ -279,9 +279,9 @@ impl Pool {
         spares.files.push(Spare { number, bytes, segment });
     }
 
-    fn take_outgrown(&self) -> Option<u32> {
+    fn take_undersized(&self) -> Option<u32> {
         let (reserved, whole) = (self.reserved.load(Ordering::Relaxed), self.lengths.whole());
-        self.spares.lock().take_outgrown(reserved, whole).map(|spare| spare.number)
+        self.spares.lock().take_undersized(reserved, whole).map(|spare| spare.number)
     }
 
     /// Creates the short reserved file if it is missing. A full disk is not an error: the preparing

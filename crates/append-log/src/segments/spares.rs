@@ -75,8 +75,9 @@ impl Spares {
         Some(taken)
     }
 
-    /// Takes a file that is shorter than a whole segment, if the whole files complete the reserve.
-    pub(super) fn take_outgrown(&mut self, reserved: u32, whole_bytes: u32) -> Option<Spare> {
+    /// Removes a spare file that is shorter than a segment, provided that full-length spares fill the
+    /// reserve.
+    pub(super) fn take_undersized(&mut self, reserved: u32, whole_bytes: u32) -> Option<Spare> {
         if self.whole(whole_bytes) < reserved as usize {
             return None;
         }
@@ -150,9 +151,9 @@ mod tests {
     #[test]
     fn outgrown_files_are_removed_when_whole_ones_replace_them() {
         let mut spares = spares(&[WHOLE / 2, WHOLE / 2, WHOLE]);
-        assert!(spares.take_outgrown(2, WHOLE).is_none());
+        assert!(spares.take_undersized(2, WHOLE).is_none());
         spares.files.push(Spare { number: 9, bytes: WHOLE, segment: None });
-        let lengths = [0; 3].map(|_| spares.take_outgrown(2, WHOLE).map(|spare| spare.bytes));
+        let lengths = [0; 3].map(|_| spares.take_undersized(2, WHOLE).map(|spare| spare.bytes));
         assert_eq!(lengths, [Some(WHOLE / 2), Some(WHOLE / 2), None]);
         assert_eq!(spares.whole(WHOLE), 2);
     }

@@ -35,11 +35,11 @@ fn file_with_locked_bytes_is_removed_and_not_recycled() {
     assert!(bytes(&locked) == all && bytes(&part) == all[10_001..19_001]);
     assert!(part.offset() == locked.offset() + 10_001);
     assert!(part.read(8_999, &mut [0; 2]).is_err() && part.read(8_999, &mut [0]).is_ok());
-    assert!(!locked.is_removed() && log.locked_removals() == 0);
+    assert!(!locked.is_segment_removed() && log.locked_removals() == 0);
 
     let spares = log.spare_segments();
     log.truncate_front(Lsn::new(2, 0)).unwrap();
-    assert!(locked.is_removed() && log.locked_removals() == 1);
+    assert!(locked.is_segment_removed() && log.locked_removals() == 1);
     assert_eq!(log.spare_segments(), spares, "the file is no spare file");
     put_long(&log, 50..190);
     assert!(bytes(&locked) == all && bytes(&part) == all[10_001..19_001]);

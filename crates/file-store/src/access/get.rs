@@ -139,8 +139,9 @@ impl Store {
         Some(Object { info: entry.info(key), attributes, content })
     }
 
-    /// Returns the number of volumes that were removed while some of their objects were locked.
-    /// After an increase, look for the objects whose [`crate::LockedObject::is_removed`] is `true`.
+    /// Returns the number of volumes that were removed while objects in them were locked in the page
+    /// cache ([`crate::LockedObject`]). Their space is freed when these are dropped: after an
+    /// increase, drop those whose [`crate::LockedObject::is_volume_removed`] is `true`.
     #[must_use]
     pub fn locked_removals(&self) -> u64 {
         self.inner.volumes.log.locked_removals()

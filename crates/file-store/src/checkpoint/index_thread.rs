@@ -11,7 +11,7 @@ use crate::checkpoint::write::{checkpoint_at_close, checkpoint_if_due};
 use crate::error::Result;
 use crate::failures::WorkKind;
 use crate::inner::Inner;
-use crate::volumes::begun_volumes;
+use crate::volumes::nonempty_volumes;
 use crate::worker::{Worker, spawn};
 
 /// The number of writes after which the indexes are synced.
@@ -72,7 +72,7 @@ fn run(inner: &Inner) {
         if woken.is_stopping {
             return;
         }
-        inner.volumes.indexes.write(&begun_volumes(&inner.volumes.log));
+        inner.volumes.indexes.write(&nonempty_volumes(&inner.volumes.log));
         checkpoint_if_due(inner);
         let since = *unsynced_since.get_or_insert_with(now);
         if now() - since >= sync_every {

@@ -11,9 +11,9 @@ pub struct Damage {
     pub bucket: Option<String>,
     /// The key of the affected object, if known.
     pub key: Option<String>,
-    /// The file.
+    /// The path of the corrupt file.
     pub file: PathBuf,
-    /// The offset in the file.
+    /// The offset of the first corrupt or missing byte.
     pub offset: u64,
     /// The check that failed.
     pub what: String,

@@ -23,8 +23,8 @@ use crate::lifecycle::state::Rules;
 use crate::object::Versioning;
 use crate::replication::confirmation::confirm;
 
-/// After each step, a background sweep pauses this many times as long as the step took, so that it
-/// uses at most a fifth of a CPU and of the disk's time.
+/// After each step, a background sweep pauses for this multiple of the step's duration, up to
+/// [`PAUSE_MAX`]: steps of up to 250 ms use at most a fifth of a CPU and of the disk's time.
 const PAUSE_FACTOR: u32 = 4;
 
 /// The longest pause between two steps.

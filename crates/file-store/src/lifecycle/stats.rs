@@ -26,8 +26,8 @@ pub struct LifecycleStats {
     pub expired_bytes: u64,
     /// Aborted stale uploads.
     pub aborted_uploads: u64,
-    /// Objects, versions and uploads that were kept because their newest state may be in a damaged
-    /// place, or because their tags cannot be read.
+    /// Objects, versions and uploads that were kept because their newest version may be in a
+    /// corrupt range, or because their tags cannot be read.
     pub skipped: u64,
     /// Expired versions that were kept because a lock protects them. A version that stays locked is
     /// counted by each sweep.

@@ -125,8 +125,8 @@ impl LockedObject {
     /// Returns `true` if the volume was removed. Its file's space is freed only when all its locked
     /// objects are dropped, so drop them.
     #[must_use]
-    pub fn is_removed(&self) -> bool {
-        self.bytes.is_removed()
+    pub fn is_volume_removed(&self) -> bool {
+        self.bytes.is_segment_removed()
     }
 
     /// Copies up to `bytes_max` bytes at `offset`.

@@ -44,13 +44,13 @@ impl RetentionMode {
 /// The period during which a version cannot be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// The mode.
+    /// Whether the retention can be bypassed (governance) or not (compliance).
     pub mode: RetentionMode,
-    /// The end of the period, in milliseconds.
+    /// When the retention ends, with millisecond precision.
     pub until: SystemTime,
 }
 
-/// A version's lock.
+/// A version's S3 Object Lock state: its retention and its legal hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ObjectLock {
     /// The retention period, which may have ended.
@@ -63,7 +63,7 @@ pub struct ObjectLock {
 /// The retention that a bucket's new objects get if they are stored without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultRetention {
-    /// The mode.
+    /// Whether the retention can be bypassed (governance) or not (compliance).
     pub mode: RetentionMode,
     /// The length of the period, which begins when the object is stored.
     pub period: RetentionPeriod,

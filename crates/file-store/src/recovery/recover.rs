@@ -23,7 +23,7 @@ use crate::recovery::survey::{Survey, mark_absent_keys};
 use crate::volume_index::format::FIRST_RECORD;
 use crate::volume_index::pending::Pending;
 use crate::volume_index::{self, IndexWriter};
-use crate::volumes::begun_volumes;
+use crate::volumes::nonempty_volumes;
 
 /// The result of opening a store, for display.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -186,7 +186,7 @@ fn bring_up_to_date(
     let before = listed.manifest.clone().unwrap_or_default();
     let mut manifest = before.clone();
     manifest.is_rebuilt |= listed.manifest.is_none();
-    for volume in begun_volumes(log) {
+    for volume in nonempty_volumes(log) {
         manifest.volumes.insert(volume.number, volume.nonce);
     }
     for number in &survey.missing {

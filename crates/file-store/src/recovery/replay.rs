@@ -329,8 +329,9 @@ impl<'a> Replayer<'a> {
         std::mem::take(&mut self.malformed)
     }
 
-    /// Returns the tombstones at or after `from` that are known only from an index.
-    pub(crate) fn affected_ends(&self, from: Lsn) -> impl Iterator<Item = &Head> {
+    /// Returns the tombstones at or after `from` whose records are damaged or missing: they are known
+    /// from a volume index or from an intact head.
+    pub(crate) fn salvaged_tombstones(&self, from: Lsn) -> impl Iterator<Item = &Head> {
         let ends = self.affected.iter().filter(move |(at, _)| at.lsn >= from);
         ends.map(|(_, head)| head).filter(|head| head.is_tombstone())
     }

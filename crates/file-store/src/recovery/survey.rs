@@ -189,7 +189,7 @@ pub(crate) fn mark_absent_keys(
             }
         })?;
     }
-    replay.affected_ends(end).for_each(take);
+    replay.salvaged_tombstones(end).for_each(take);
     for (bucket, key) in ended {
         hidden.mark_absent(&bucket, &key);
     }

@@ -41,7 +41,7 @@ fn fill(store: &Store, seed: u64, locked: &mut Vec<Arc<LockedObject>>) -> u64 {
             Err(Error::Full { .. }) => {
                 // The disk may be full for compaction, too.
                 drop(store.compact());
-                locked.retain(|object| !object.is_removed());
+                locked.retain(|object| !object.is_volume_removed());
                 attempts += 1;
             }
             Err(other) => panic!("{other:?}"),
@@ -69,7 +69,7 @@ fn full_disk_has_its_space_again_when_removed_objects_are_dropped() {
         // All removed volumes are still held.
         drop(store.compact());
         assert!(store.locked_removals() > removals);
-        assert!(locked.iter().any(|object| object.is_removed()));
+        assert!(locked.iter().any(|object| object.is_volume_removed()));
         let again = fill(&store, round * 1000, &mut locked);
         assert!(again * 10 > first * 8, "round {round}: {again} after {first}");
         for number in 0..again {

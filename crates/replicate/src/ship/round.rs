@@ -43,7 +43,8 @@ pub(crate) struct Shipper<S> {
     pub(super) history_age: HistoryAge,
     pub(super) merger: Option<Merger>,
     pub(super) buffers: Buffers,
-    /// The number of bytes of the present tail that all manifests so far have sent.
+    /// The bytes of the log's tail that manifests have sent since the last chunk was uploaded. Each
+    /// manifest sends the whole tail again.
     pub(super) tail_sent: usize,
     /// `true` if the current round has uploaded no log bytes except in the manifest.
     pub(super) is_quiet: bool,
@@ -139,12 +140,10 @@ impl<S: Source> Shipper<S> {
         self.delete_garbage();
     }
 
-    /// Uploads until the draft is the log's state at one time, when the log ended at the returned
-    /// LSN.
+    /// Uploads until the draft is a consistent state of the log, and returns the end of that state.
     ///
-    /// A segment or file that is removed while it is uploaded is not missed: its live records were
-    /// appended again before, or removed. The draft is only consistent if it has these later
-    /// records, too. It is therefore extended to the log's present end.
+    /// If a segment or file is removed during its upload, its live records were appended again
+    /// before: the draft is extended to the log's new end, so that it has them.
     fn upload(&mut self) -> Result<Lsn> {
         let mut must_ship_checkpoint = false;
         loop {

@@ -32,7 +32,7 @@ pub(crate) enum Basis {
     /// The bucket policy allows it.
     Policy,
     /// The bucket's ACL or the object's ACL allows it.
-    List,
+    Acl,
 }
 
 /// The decision about an operation before any object ACL is read, which needs the disk.
@@ -43,7 +43,7 @@ pub(crate) enum Decision {
     /// A policy statement denies it, which prevails.
     DeniedByPolicy,
     /// Allowed if the object's ACL gives the permission.
-    ByObjectList(Permission),
+    ByObjectAcl(Permission),
 }
 
 /// The client that sent a request.
@@ -273,8 +273,8 @@ impl Caller {
         }
     }
 
-    /// Returns the reason why the client may execute the operation, which an object's ACL cannot
-    /// allow. Fails with `AccessDenied` if it may not.
+    /// Checks an operation that no object ACL can allow, and returns the basis on which it is
+    /// allowed. Fails with `AccessDenied` if it is not.
     pub(crate) fn check(
         &self,
         store: &Store,
@@ -290,7 +290,7 @@ impl Caller {
 
     /// Fails with `AccessDenied` unless a right of the client or the bucket policy allows
     /// `operation`, one step of the executed operation.
-    pub(crate) fn check_without_lists(
+    pub(crate) fn check_without_acls(
         &self,
         store: &Store,
         (operation, action): (&str, Action),

@@ -168,7 +168,7 @@ async fn check(
                 decide(store, &caller, ("GetObject", action), target).await?;
             }
             if caller.gives_tags() {
-                caller.check_without_lists(store, (TAGGING, action), (bucket, key))?;
+                caller.check_without_acls(store, (TAGGING, action), (bucket, key))?;
             }
             basis
         }
@@ -285,16 +285,16 @@ async fn decide(
     let permission = match decision {
         Decision::Allowed(basis) => return Ok(basis),
         Decision::Denied | Decision::DeniedByPolicy => None,
-        Decision::ByObjectList(permission) => Some(permission),
+        Decision::ByObjectAcl(permission) => Some(permission),
     };
     if let Some(permission) = permission {
         let (store, reader, name) = (Arc::clone(store), caller.clone(), name.clone());
         let call = move || {
             let object = (&*name.key, reader.version());
-            reader.object_list_allows(&store, &name.bucket, object, permission)
+            reader.object_acl_allows(&store, &name.bucket, object, permission)
         };
         if joined(spawn_blocking(call).await)? {
-            return Ok(Basis::List);
+            return Ok(Basis::Acl);
         }
     }
     Err(caller.decision_error(Some(decision), (operation, action), target))

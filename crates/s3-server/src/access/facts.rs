@@ -28,6 +28,7 @@ pub(crate) struct Connection {
     pub(crate) is_encrypted: bool,
 }
 
+/// The properties of a request that policy conditions compare.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestFacts {
     pub(crate) connection: Option<Connection>,

@@ -7,7 +7,7 @@ use crate::access::caller::{Basis, Caller, Decision};
 use crate::access::rights::Right;
 use crate::acl::list::Permission;
 use crate::acl::permission::{Needed, needed};
-use crate::acl::rules::{ListRules, rules_of};
+use crate::acl::rules::{AclRules, rules_of};
 use crate::errors::{S3Result, from_store};
 use crate::settings::{ACL, OBJECT_LISTS};
 use crate::stored::versions::find;
@@ -30,16 +30,16 @@ impl Caller {
         let has_list = settings.get(ACL).is_some();
         match needed {
             Needed::OfBucket(permission) if has_list => {
-                let rules = ListRules::of(&settings, bucket)?;
+                let rules = AclRules::of(&settings, bucket)?;
                 let is_allowed = rules.allows(self.user_name(), permission);
-                Ok(if is_allowed { Decision::Allowed(Basis::List) } else { Decision::Denied })
+                Ok(if is_allowed { Decision::Allowed(Basis::Acl) } else { Decision::Denied })
             }
             Needed::OfObject(permission) if has_list || settings.get(OBJECT_LISTS).is_some() => {
-                Ok(Decision::ByObjectList(permission))
+                Ok(Decision::ByObjectAcl(permission))
             }
             // A client that may list the bucket learns that the object is missing.
             Needed::OfObject(Permission::Read) if !self.hides_missing(store, bucket, name) => {
-                Ok(Decision::ByObjectList(Permission::Read))
+                Ok(Decision::ByObjectAcl(Permission::Read))
             }
             Needed::OfBucket(_) | Needed::OfObject(_) => Ok(Decision::Denied),
         }
@@ -47,7 +47,7 @@ impl Caller {
 
     /// Returns `true` if the object's ACL gives the client a permission. Only a client that may
     /// list the bucket learns that the object is missing. May read from the disk.
-    pub(crate) fn object_list_allows(
+    pub(crate) fn object_acl_allows(
         &self,
         store: &Store,
         bucket: &str,
@@ -79,7 +79,7 @@ impl Caller {
         let read = (operation, Action::Use(Right::Read));
         let decision = match self.with_compared_tags(store, bucket, || Ok(attributes.tags()))? {
             Some(reader) => reader.decide_without_lists(store, read.0, read.1, (bucket, key))?,
-            None if self.basis() != Basis::List => return Ok(()),
+            None if self.basis() != Basis::Acl => return Ok(()),
             None => None,
         };
         let is_allowed = match decision {

@@ -11,12 +11,12 @@ const OWNER: &str = "x-haul-owner";
 
 /// An object's ACL and owner.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ObjectList {
+pub(crate) struct ObjectAcl {
     pub(crate) owner: String,
     pub(crate) list: Acl,
 }
 
-impl ObjectList {
+impl ObjectAcl {
     /// Returns the ACL for a new object whose request has none.
     pub(crate) fn private(owner: &str) -> Self {
         Self { owner: owner.to_owned(), list: Acl::private(owner) }
@@ -63,11 +63,11 @@ mod tests {
         for owner in ["ann", "ben"] {
             for name in ["private", "public-read", "bucket-owner-full-control"] {
                 let list = canned(name, owner, "ben").unwrap();
-                let object = ObjectList { owner: owner.to_owned(), list };
+                let object = ObjectAcl { owner: owner.to_owned(), list };
                 let mut attributes = Attributes::from_iter([(LIST, "x"), (OWNER, "y"), ("z", "z")]);
                 object.set(&mut attributes, "ben");
-                assert_eq!(ObjectList::of(&attributes, "ben"), object);
-                let is_default = object == ObjectList::private("ben");
+                assert_eq!(ObjectAcl::of(&attributes, "ben"), object);
+                let is_default = object == ObjectAcl::private("ben");
                 assert_eq!(attributes.iter().count() == 1, is_default, "{owner} {name}");
             }
         }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn malformed_list_allows_nothing() {
         let attributes = Attributes::from_iter([(LIST, "READ none")]);
-        let object = ObjectList::of(&attributes, "ben");
+        let object = ObjectAcl::of(&attributes, "ben");
         assert_eq!((object.owner.as_str(), object.list), ("ben", Acl::default()));
     }
 }

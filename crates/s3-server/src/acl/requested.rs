@@ -12,7 +12,7 @@ const CANNED: &str = "x-amz-acl";
 const BUCKET_OWNER_FULL_CONTROL: &str = "bucket-owner-full-control";
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum RequestedList {
+pub(crate) enum RequestedAcl {
     /// The request has no ACL, which means a private one.
     Absent,
     /// The name of a canned ACL.
@@ -32,7 +32,7 @@ pub(crate) struct NamedOwner {
     is_user: bool,
 }
 
-impl RequestedList {
+impl RequestedAcl {
     /// Returns the ACL in a request's headers.
     ///
     /// # Errors
@@ -119,9 +119,9 @@ mod tests {
     fn requested(
         fields: &[(&str, &str)],
         document: Option<AccessControlPolicy>,
-    ) -> S3Result<RequestedList> {
+    ) -> S3Result<RequestedAcl> {
         let is_user = |name: &str| ["ann", "ben"].contains(&name);
-        RequestedList::from_request(&fields.iter().copied().collect(), document, &is_user)
+        RequestedAcl::from_request(&fields.iter().copied().collect(), document, &is_user)
     }
 
     fn document(owner: &str) -> Option<AccessControlPolicy> {
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn request_has_one_list() {
         let (named, granted) = (("x-amz-acl", "public-read"), ("x-amz-grant-read", "id=ann"));
-        let expected = RequestedList::Canned("public-read".to_owned());
+        let expected = RequestedAcl::Canned("public-read".to_owned());
         assert_eq!(requested(&[named], None).unwrap(), expected);
         assert!(requested(&[granted], None).is_ok());
         assert!(requested(&[], document("ann")).is_ok());
@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn list_depends_on_the_owner() {
-        let resolved = |list: &RequestedList| code(list.resolve("ann", "ben"));
-        assert_eq!(RequestedList::Absent.resolve("ann", "ben").unwrap(), Acl::private("ann"));
-        let for_owner = RequestedList::Canned(BUCKET_OWNER_FULL_CONTROL.to_owned());
+        let resolved = |list: &RequestedAcl| code(list.resolve("ann", "ben"));
+        assert_eq!(RequestedAcl::Absent.resolve("ann", "ben").unwrap(), Acl::private("ann"));
+        let for_owner = RequestedAcl::Canned(BUCKET_OWNER_FULL_CONTROL.to_owned());
         assert!(for_owner.is_for_bucket_owner());
         assert_eq!(for_owner.resolve("ann", "ben").unwrap().grants.len(), 2);
-        assert_eq!(resolved(&RequestedList::Canned("public".to_owned())), "InvalidArgument");
+        assert_eq!(resolved(&RequestedAcl::Canned("public".to_owned())), "InvalidArgument");
         for (owner, expected) in [("ann", ""), ("ben", "AccessDenied"), ("carl", "InvalidArgument")]
         {
             assert_eq!(resolved(&requested(&[], document(owner)).unwrap()), expected, "{owner}");

@@ -3,9 +3,9 @@
 use haul_file_store::{Attributes, Store};
 
 use crate::acl::list::{Acl, Permission};
-use crate::acl::object_list::ObjectList;
+use crate::acl::object_list::ObjectAcl;
 use crate::acl::owner::ADMINISTRATOR;
-use crate::acl::requested::RequestedList;
+use crate::acl::requested::RequestedAcl;
 use crate::acl::stored::decode;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, refuse};
 use crate::settings::ownership_controls::OwnershipControls;
@@ -38,18 +38,18 @@ impl Ownership {
 }
 
 /// Returns the bucket settings that apply to ACLs.
-pub(crate) fn rules_of(store: &Store, bucket: &str) -> S3Result<ListRules> {
-    ListRules::of(&*store.bucket_settings(bucket).map_err(from_store)?, bucket)
+pub(crate) fn rules_of(store: &Store, bucket: &str) -> S3Result<AclRules> {
+    AclRules::of(&*store.bucket_settings(bucket).map_err(from_store)?, bucket)
 }
 
 /// Fails if the ownership controls are malformed, or would disable a bucket ACL that gives
 /// permissions to other users than the owner.
 pub(crate) fn check_ownership(document: &OwnershipControls, settings: &Attributes) -> S3Result<()> {
-    check_bucket_list(Ownership::parse(&document.object_ownership)?, settings.get(ACL).is_none())
+    check_bucket_acl(Ownership::parse(&document.object_ownership)?, settings.get(ACL).is_none())
 }
 
 /// Fails if ACLs have no effect in a bucket, and its own ACL is not private.
-pub(crate) fn check_bucket_list(ownership: Ownership, is_private: bool) -> S3Result<()> {
+pub(crate) fn check_bucket_acl(ownership: Ownership, is_private: bool) -> S3Result<()> {
     if ownership == Ownership::BucketOwnerEnforced && !is_private {
         let message = "BucketOwnerEnforced needs a bucket whose access list is private";
         return Err(refuse(S3ErrorCode::InvalidBucketAclWithObjectOwnership, message));
@@ -59,7 +59,7 @@ pub(crate) fn check_bucket_list(ownership: Ownership, is_private: bool) -> S3Res
 
 /// The bucket settings that apply to ACLs.
 #[derive(Debug)]
-pub(crate) struct ListRules {
+pub(crate) struct AclRules {
     /// The bucket owner's name.
     pub(crate) owner: String,
     pub(crate) ownership: Ownership,
@@ -71,7 +71,7 @@ pub(crate) struct ListRules {
     ignores_public: bool,
 }
 
-impl ListRules {
+impl AclRules {
     /// Returns the rules in a bucket's settings.
     ///
     /// # Errors
@@ -107,10 +107,10 @@ impl ListRules {
         if self.are_in_effect() { self.list.clone() } else { Acl::private(&self.owner) }
     }
 
-    pub(crate) fn object(&self, attributes: &Attributes) -> ObjectList {
+    pub(crate) fn object(&self, attributes: &Attributes) -> ObjectAcl {
         match self.are_in_effect() {
-            true => ObjectList::of(attributes, &self.owner),
-            false => ObjectList::private(&self.owner),
+            true => ObjectAcl::of(attributes, &self.owner),
+            false => ObjectAcl::private(&self.owner),
         }
     }
 
@@ -124,7 +124,7 @@ impl ListRules {
     /// always read and replace the ACL.
     pub(crate) fn object_allows(
         &self,
-        object: &ObjectList,
+        object: &ObjectAcl,
         user: Option<&str>,
         permission: Permission,
     ) -> bool {
@@ -161,22 +161,22 @@ impl ListRules {
     ///
     /// # Errors
     /// If the bucket does not accept the requested ACL.
-    pub(crate) fn new_object(
+    pub(crate) fn acl_for_new_object(
         &self,
-        requested: &RequestedList,
+        requested: &RequestedAcl,
         writer: Option<&str>,
-    ) -> S3Result<ObjectList> {
+    ) -> S3Result<ObjectAcl> {
         let is_for_bucket_owner = requested.is_for_bucket_owner();
         if !self.are_in_effect() {
-            let is_accepted = is_for_bucket_owner || *requested == RequestedList::Absent;
-            let object = is_accepted.then(|| ObjectList::private(&self.owner));
+            let is_accepted = is_for_bucket_owner || *requested == RequestedAcl::Absent;
+            let object = is_accepted.then(|| ObjectAcl::private(&self.owner));
             return object.ok_or_else(not_supported);
         }
         let is_given = is_for_bucket_owner && self.ownership == Ownership::BucketOwnerPreferred;
         let owner = writer.filter(|_| !is_given).unwrap_or(&self.owner);
         let list = requested.resolve(owner, &self.owner)?;
         self.check(&list)?;
-        Ok(ObjectList { owner: owner.to_owned(), list })
+        Ok(ObjectAcl { owner: owner.to_owned(), list })
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
     use crate::xml::Document;
 
     /// Returns the rules of a bucket that `ben` owns, with this canned ACL.
-    fn rules(list: &str, ownership: Option<&str>, block: Option<&str>) -> ListRules {
+    fn rules(list: &str, ownership: Option<&str>, block: Option<&str>) -> AclRules {
         let mut settings = Attributes::from_iter([(OWNER, "ben")]);
         settings.set(ACL, encode(&canned(list, "ben", "ben").unwrap()));
         if let Some(ownership) = ownership {
@@ -206,17 +206,17 @@ mod tests {
             ..PublicAccessBlock::default()
         };
         settings.set(PUBLIC_ACCESS_BLOCK, block.text());
-        ListRules::of(&settings, "bucket").unwrap()
+        AclRules::of(&settings, "bucket").unwrap()
     }
 
     fn controls(ownership: &str) -> OwnershipControls {
         OwnershipControls { object_ownership: ownership.to_owned() }
     }
 
-    fn requested(name: &str) -> RequestedList {
+    fn requested(name: &str) -> RequestedAcl {
         match name {
-            "" => RequestedList::Absent,
-            name => RequestedList::Canned(name.to_owned()),
+            "" => RequestedAcl::Absent,
+            name => RequestedAcl::Canned(name.to_owned()),
         }
     }
 
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn owner_of_an_object_can_always_read_and_replace_its_list() {
         let rules = rules("private", None, None);
-        let object = ObjectList { owner: "ann".to_owned(), list: Acl::default() };
+        let object = ObjectAcl { owner: "ann".to_owned(), list: Acl::default() };
         for (permission, expected) in [
             (Permission::ReadAcl, true),
             (Permission::WriteAcl, true),
@@ -271,7 +271,7 @@ mod tests {
             ("BucketOwnerEnforced", given, Some("ann"), "ben"),
         ] {
             let rules = rules("private", Some(ownership), None);
-            let object = rules.new_object(&requested(list), writer).unwrap();
+            let object = rules.acl_for_new_object(&requested(list), writer).unwrap();
             assert_eq!(object.owner, owner, "{ownership} {list}");
             let expected = canned(if list.is_empty() { "private" } else { list }, owner, "ben");
             let is_private = ownership == "BucketOwnerEnforced";
@@ -292,7 +292,7 @@ mod tests {
             ("ObjectWriter", None, "log-delivery-write", "InvalidArgument"),
         ] {
             let rules = rules("private", Some(ownership), block);
-            let refused = rules.new_object(&requested(list), Some("ann")).err();
+            let refused = rules.acl_for_new_object(&requested(list), Some("ann")).err();
             let found = refused.as_ref().map_or("", |error| error.code().as_str());
             assert_eq!(found, code, "{ownership} {list}");
         }

@@ -26,7 +26,7 @@ pub(crate) enum Content {
     Bytes(Bytes),
     /// A part of an object.
     Object(ObjectBody),
-    /// No content, but the length of the content in the response to a GET.
+    /// No body: `Content-Length` is what a GET would return.
     Head(u64),
 }
 

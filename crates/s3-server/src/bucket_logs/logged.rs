@@ -114,7 +114,7 @@ impl LoggedRequest {
 
     /// Notes the reason why the client may execute its operation.
     pub(crate) fn note_basis(&mut self, basis: Basis) {
-        self.needs_list = basis == Basis::List;
+        self.needs_list = basis == Basis::Acl;
     }
 
     /// Records the response; `content_bytes` is the content's length, if it is known. `answering`

@@ -2,7 +2,7 @@
 
 use crate::acl::document::{AccessControlPolicy, text};
 use crate::acl::list::Acl;
-use crate::acl::requested::RequestedList;
+use crate::acl::requested::RequestedAcl;
 use crate::acl::rules::rules_of;
 use crate::acl::stored::encode;
 use crate::answer::Answer;
@@ -31,7 +31,7 @@ pub(crate) async fn put_bucket_acl(haul: &Haul, request: &Request, body: Body) -
     let document = AccessControlPolicy::if_given(&document)?;
     // An invalid ACL is an error only if the bucket takes ACLs, as in S3.
     let fields = &request.head.fields;
-    let requested = RequestedList::from_request(fields, document, &|name| haul.is_user(name));
+    let requested = RequestedAcl::from_request(fields, document, &|name| haul.is_user(name));
     haul.blocking(move |store| {
         let rules = rules_of(store, &bucket)?;
         rules.check_in_effect()?;

@@ -8,8 +8,8 @@ use crate::access::action::Action;
 use crate::acl::list::Acl;
 use crate::acl::owner::ADMINISTRATOR;
 use crate::acl::owner::Owner;
-use crate::acl::requested::RequestedList;
-use crate::acl::rules::{Ownership, check_bucket_list};
+use crate::acl::requested::RequestedAcl;
+use crate::acl::rules::{Ownership, check_bucket_acl};
 use crate::acl::stored::encode;
 use crate::answer::Answer;
 use crate::body::Body;
@@ -56,7 +56,7 @@ pub(crate) async fn create_bucket(haul: &Haul, request: &Request, body: Body) ->
         return Err(refuse(S3ErrorCode::InvalidBucketName, message));
     }
     let is_locked = wants_lock(fields)?;
-    let requested = RequestedList::from_fields(fields, &|name| haul.is_user(name))?;
+    let requested = RequestedAcl::from_fields(fields, &|name| haul.is_user(name))?;
     let mut settings = settings_of_new(request.caller().user_name(), &requested, fields)?;
     let configuration = receive_optional::<CreateBucketConfiguration>(haul, request, body).await?;
     if let Some(tagging) = configuration.and_then(|configuration| configuration.tags) {
@@ -85,7 +85,7 @@ fn wants_lock(fields: &Fields) -> S3Result<bool> {
 /// Returns a new bucket's settings: its owner, its ACL and its ownership controls.
 fn settings_of_new(
     user: Option<&str>,
-    requested: &RequestedList,
+    requested: &RequestedAcl,
     fields: &Fields,
 ) -> S3Result<Attributes> {
     let mut settings: Attributes = user.map(|user| (OWNER, user)).into_iter().collect();
@@ -102,7 +102,7 @@ fn settings_of_new(
             let error = refuse(S3ErrorCode::InvalidArgument, message);
             error.with_field("ArgumentName", OWNERSHIP_HEADER)
         })?;
-        check_bucket_list(ownership, is_private)?;
+        check_bucket_acl(ownership, is_private)?;
         let controls = OwnershipControls { object_ownership: name.to_owned() };
         settings.set(OWNERSHIP, controls.text());
     }
@@ -395,7 +395,7 @@ mod tests {
     fn new_bucket_has_the_settings_of_its_headers() {
         let settings = |fields: &[(&str, &str)]| {
             let fields: Fields = fields.iter().copied().collect();
-            settings_of_new(Some("ann"), &RequestedList::Absent, &fields)
+            settings_of_new(Some("ann"), &RequestedAcl::Absent, &fields)
         };
         let with = settings(&[("X-Amz-Object-Ownership", "BucketOwnerEnforced")]).unwrap();
         assert_eq!(with.get(OWNER), Some("ann"));

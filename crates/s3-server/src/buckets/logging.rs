@@ -52,7 +52,7 @@ fn check_owner(request: &Request) -> S3Result<()> {
     let caller = request.caller();
     match caller.basis() {
         Basis::Right => Ok(()),
-        Basis::Policy | Basis::List => {
+        Basis::Policy | Basis::Acl => {
             let (operation, bucket) = (request.operation.name(), &request.name().bucket);
             Err(caller.access_denied(operation, "the right admin", bucket, ""))
         }

@@ -3,7 +3,7 @@
 use haul_file_store::Store;
 use http::header::CONTENT_TYPE;
 
-use crate::acl::rules::ListRules;
+use crate::acl::rules::AclRules;
 use crate::answer::{Answer, Content};
 use crate::body::Body;
 use crate::body::digests::Claims;
@@ -76,7 +76,7 @@ pub(crate) async fn get_bucket_policy_status(
         let settings = store.bucket_settings(&bucket).map_err(from_store)?;
         let policy = settings.get(POLICY).map(|text| Policy::parse(text, &bucket));
         let is_public = policy.is_some_and(|policy| policy.is_ok_and(|one| one.is_public()));
-        Ok(is_public || ListRules::of(&settings, &bucket)?.is_public())
+        Ok(is_public || AclRules::of(&settings, &bucket)?.is_public())
     };
     let is_public = haul.blocking(get).await?;
     Ok(Answer::xml(Xml::document("PolicyStatus", |xml| xml.element("IsPublic", is_public))))

@@ -127,7 +127,7 @@ pub(super) fn derive(
     Ok(derived)
 }
 
-/// Returns the error for a failure of the cryptographic library, which has no reason.
+/// Returns the error for a failure of the cryptographic library, which reports no cause.
 pub(super) fn failed(_unspecified: Unspecified) -> S3Error {
     refuse(S3ErrorCode::InternalError, "The content cannot be encrypted")
 }

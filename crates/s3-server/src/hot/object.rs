@@ -110,7 +110,7 @@ impl HotContent {
 
     /// Returns `true` if the content occupies space in a removed volume.
     pub(crate) fn is_removed(&self) -> bool {
-        matches!(self, Self::Locked(object) if object.is_removed())
+        matches!(self, Self::Locked(object) if object.is_volume_removed())
     }
 }
 

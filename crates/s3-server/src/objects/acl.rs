@@ -5,15 +5,15 @@ use haul_file_store::Attributes;
 use crate::access::caller::{Basis, Caller};
 use crate::acl::document::{AccessControlPolicy, text};
 use crate::acl::list::Permission;
-use crate::acl::object_list::ObjectList;
-use crate::acl::requested::RequestedList;
-use crate::acl::rules::{ListRules, rules_of};
+use crate::acl::object_list::ObjectAcl;
+use crate::acl::requested::RequestedAcl;
+use crate::acl::rules::{AclRules, rules_of};
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::body::digests::Claims;
 use crate::body::receive::Receiver;
 use crate::errors::{S3Result, check_key, from_store};
-use crate::objects::new_list::announce;
+use crate::objects::new_acl::announce;
 use crate::objects::update::update;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
@@ -37,7 +37,7 @@ pub(crate) async fn get_object_acl(
         uses.check(&caller, &rules, &list, &name)?;
         Ok((list, versions::response_id(store, &name.bucket, object.info.version_id)))
     });
-    let (ObjectList { owner, list }, version) = list.await?;
+    let (ObjectAcl { owner, list }, version) = list.await?;
     Ok(Answer::xml(text(&owner, &list)).with_some(versions::VERSION_ID.as_str(), version))
 }
 
@@ -50,7 +50,7 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
     let document = AccessControlPolicy::if_given(&document)?;
     // An invalid ACL is an error only if the bucket takes ACLs, as in S3.
     let fields = &request.head.fields;
-    let requested = RequestedList::from_request(fields, document, &|name| haul.is_user(name));
+    let requested = RequestedAcl::from_request(fields, document, &|name| haul.is_user(name));
     let version = haul.blocking(move |store| {
         let rules = rules_of(store, &name.bucket)?;
         rules.check_in_effect()?;
@@ -64,7 +64,7 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
             uses.check(&caller, &rules, &object, &name)?;
             let list = requested.resolve(&object.owner, &rules.owner)?;
             rules.check(&list)?;
-            ObjectList { list, ..object }.set(attributes, &rules.owner);
+            ObjectAcl { list, ..object }.set(attributes, &rules.owner);
             Ok(())
         });
         let ObjectName { bucket, key } = &name;
@@ -87,8 +87,8 @@ impl Use {
     fn check(
         &self,
         caller: &Caller,
-        rules: &ListRules,
-        object: &ObjectList,
+        rules: &AclRules,
+        object: &ObjectAcl,
         name: &ObjectName,
     ) -> S3Result<()> {
         let by_list = || rules.object_allows(object, caller.user_name(), self.permission);
@@ -96,7 +96,7 @@ impl Use {
             || match caller.basis() {
                 Basis::Policy => true,
                 Basis::Right => object.owner == rules.owner || by_list(),
-                Basis::List => by_list(),
+                Basis::Acl => by_list(),
             };
         if is_allowed {
             return Ok(());

@@ -37,7 +37,7 @@ use crate::errors::{
 use crate::objects::conditions::{Conditions, precondition};
 use crate::objects::headers::{STORAGE_CLASS, StoredHeaders};
 use crate::objects::lock::LockHeaders;
-use crate::objects::new_list::NewObjectList;
+use crate::objects::new_acl::NewObjectAcl;
 use crate::objects::write::unmet_condition_error;
 use crate::request::copy_source::CopySource;
 use crate::request::fields::Fields;
@@ -98,7 +98,7 @@ struct CopyRequest {
     /// The tags in the headers; `None` if the copy keeps its source's tags.
     tags: Option<Tags>,
     lock: ObjectLock,
-    list: NewObjectList,
+    list: NewObjectAcl,
     /// The checksum algorithm, if it may differ from the source's.
     algorithm: Option<Algorithm>,
     /// The key that seals the copy's data key; `None` stores the copy unencrypted.
@@ -154,7 +154,7 @@ impl CopyRequest {
             redirect: fields.given(REDIRECT).map(str::to_owned),
             tags: replaces_tags.then_some(tags),
             lock,
-            list: NewObjectList::of(haul, request).await?,
+            list: NewObjectAcl::of(haul, request).await?,
             algorithm,
             master: haul.master_for(&to.bucket, wanted)?,
         })
@@ -362,7 +362,7 @@ fn tags_of_source(
         let ObjectName { bucket, key } = source;
         let read = ("GetObjectTagging", Action::Use(Right::Read));
         let confirmed = reader.with_compared_tags(store, bucket, || Ok(tags.clone()))?;
-        confirmed.as_ref().unwrap_or(reader).check_without_lists(store, read, (bucket, key))?;
+        confirmed.as_ref().unwrap_or(reader).check_without_acls(store, read, (bucket, key))?;
     }
     Ok(tags)
 }

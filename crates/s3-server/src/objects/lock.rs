@@ -74,7 +74,7 @@ impl LockHeaders {
         ];
         for operation in operations.into_iter().flatten() {
             let write = Action::Use(Right::Write);
-            caller.check_without_lists(store, (operation, write), (&name.bucket, &name.key))?;
+            caller.check_without_acls(store, (operation, write), (&name.bucket, &name.key))?;
         }
         Ok(lock)
     }
@@ -251,7 +251,7 @@ impl Document for RetentionDocument {
             (Some(mode), Some(until)) => {
                 let unknown = || malformed("the Mode is neither GOVERNANCE nor COMPLIANCE");
                 let mode = mode_of(mode).ok_or_else(unknown)?;
-                let until = parse_any(until).ok_or_else(|| no_time(until))?.into();
+                let until = parse_any(until).ok_or_else(|| invalid_retention_date(until))?.into();
                 Ok(Self(Some(Retention { mode, until })))
             }
             _ => Err(malformed("a Retention needs a Mode and a RetainUntilDate")),
@@ -267,7 +267,7 @@ impl Document for RetentionDocument {
 }
 
 /// Returns the error for a date that is malformed, or later than S3 accepts.
-fn no_time(date: &str) -> S3Error {
+fn invalid_retention_date(date: &str) -> S3Error {
     match OffsetDateTime::parse(date, &Rfc3339) {
         Ok(_too_late) => {
             let message = "The retain until date must be before the year 10000";

@@ -8,7 +8,7 @@ pub(crate) mod get_attributes;
 pub(crate) mod headers;
 pub(crate) mod listing;
 pub(crate) mod lock;
-pub(crate) mod new_list;
+pub(crate) mod new_acl;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod tagging;

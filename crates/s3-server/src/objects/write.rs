@@ -22,7 +22,7 @@ use crate::hot::object::HotObject;
 use crate::objects::conditions::precondition;
 use crate::objects::headers::StoredHeaders;
 use crate::objects::lock::LockHeaders;
-use crate::objects::new_list::NewObjectList;
+use crate::objects::new_acl::NewObjectAcl;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
@@ -44,7 +44,7 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
     let receiver = Receiver::new(haul, request, body)?;
     // Checked before the client sends the body.
     check_bucket(&haul.store(), &name.bucket)?;
-    NewObjectList::of(haul, request).await?.set(&mut attributes)?;
+    NewObjectAcl::of(haul, request).await?.set(&mut attributes)?;
     let master = haul.master_for(&name.bucket, wanted)?;
     let put = Put { name: name.clone(), attributes, precondition, master: master.clone() };
     let Stored { info, expiration, checksum, version_id } =

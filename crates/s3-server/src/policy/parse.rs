@@ -164,7 +164,8 @@ fn canonical_user(name: &str) -> Parsed<String> {
     Ok(name.to_owned())
 }
 
-/// Checks a service name. Services that this server lacks send no requests.
+/// Parses a service principal without wildcards. Unknown services are accepted: they never send
+/// requests, so the statement has no effect for them.
 fn service(name: &str) -> Parsed<String> {
     if name.is_empty() || name.contains(['*', '?']) {
         return Err(format!("the service \"{name}\" is not supported"));

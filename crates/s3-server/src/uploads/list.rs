@@ -3,7 +3,7 @@
 use haul_file_store::{Error, ListUploadsRequest, Store, UploadInfo, UploadListEntry};
 
 use crate::acl::owner::owner_named;
-use crate::acl::rules::{ListRules, rules_of};
+use crate::acl::rules::{AclRules, rules_of};
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::body::checksum::{ALGORITHM_ATTRIBUTE, TYPE_ATTRIBUTE};
@@ -143,7 +143,7 @@ impl Page {
         mut self,
         store: &Store,
         bucket: &str,
-        rules: &ListRules,
+        rules: &AclRules,
         entries: Vec<UploadListEntry>,
     ) -> S3Result<Self> {
         for entry in entries {
@@ -162,7 +162,7 @@ impl Page {
 }
 
 impl ListedUpload {
-    fn new(mut upload: UploadInfo, rules: &ListRules) -> Self {
+    fn new(mut upload: UploadInfo, rules: &AclRules) -> Self {
         let owner = rules.object(&upload.attributes).owner;
         // The other attributes may be long, and are not needed.
         let kept = [ALGORITHM_ATTRIBUTE, TYPE_ATTRIBUTE];

@@ -17,7 +17,7 @@ use crate::errors::{S3ErrorCode, S3Result, check_key, from_store, refuse};
 use crate::objects::conditions::parsed;
 use crate::objects::headers::StoredHeaders;
 use crate::objects::lock::LockHeaders;
-use crate::objects::new_list::NewObjectList;
+use crate::objects::new_acl::NewObjectAcl;
 use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
@@ -39,7 +39,7 @@ pub(crate) async fn create_multipart_upload(
     check_key(&name.key)?;
     let master = haul.master_for(&name.bucket, wanted)?;
     let mut attributes = StoredHeaders::from_fields(fields)?.into_attributes()?;
-    NewObjectList::of(haul, request).await?.set(&mut attributes)?;
+    NewObjectAcl::of(haul, request).await?.set(&mut attributes)?;
     let lock = LockHeaders::from_fields(fields).into_lock(&haul.store(), request.caller(), name)?;
     lock.set_in(&mut attributes);
     let checksum = ChecksumKind::in_fields(fields)?;

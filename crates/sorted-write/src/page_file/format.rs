@@ -47,7 +47,7 @@ fn header(kind: u8, log_kind: u8, number: u64) -> [u8; HEADER_BYTES] {
 }
 
 /// Encodes a write record's header; the bytes to write follow it.
-pub(crate) fn write_header(offset: u64) -> [u8; HEADER_BYTES] {
+pub(crate) fn encode_write_header(offset: u64) -> [u8; HEADER_BYTES] {
     header(2, 0, offset)
 }
 
@@ -62,7 +62,7 @@ impl Record<'_> {
                 let front = header(1, log_kind, *through);
                 [&front[..], &file_bytes.to_le_bytes(), name.as_bytes()].concat()
             }
-            Self::Write { offset, bytes } => [&write_header(*offset)[..], bytes].concat(),
+            Self::Write { offset, bytes } => [&encode_write_header(*offset)[..], bytes].concat(),
             Self::Commit { records } => header(3, 0, *records).to_vec(),
         }
     }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::options::{Options, WRITE_BYTES_MAX};
 use crate::page_file::checkpoint::Checkpoints;
 use crate::page_file::create::create_missing;
-use crate::page_file::format::{LogKind, write_header};
+use crate::page_file::format::{LogKind, encode_write_header};
 use crate::stats::Stats;
 use crate::writer::{FileId, SortedWriter};
 
@@ -232,7 +232,7 @@ impl PageFile {
         let (ticket, at) = {
             let mut requested = self.checkpoint_requested.lock();
             let ticket =
-                self.log.append(&[&write_header(offset), bytes], SpacePriority::Ordinary)?;
+                self.log.append(&[&encode_write_header(offset), bytes], SpacePriority::Ordinary)?;
             let Position { lsn, .. } = ticket.position();
             self.writer.write_tagged(self.file, offset, bytes, lsn.0)?;
             if self.log_distance(*requested, lsn) > self.log_bytes_max / 2 {

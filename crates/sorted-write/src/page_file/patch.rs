@@ -7,7 +7,7 @@ use haul_disk::{Disk, LOCK_NAME, PAGE_BYTES};
 
 use crate::error::{Error, Result};
 use crate::options::WRITE_BYTES_MAX;
-use crate::page_file::format::{LogKind, Record, write_header};
+use crate::page_file::format::{LogKind, Record, encode_write_header};
 use crate::page_file::recover::{self, LogSummary};
 use crate::writer::{FileId, SortedWriter};
 
@@ -127,7 +127,7 @@ impl Patch {
         let mut at = offset;
         for part in bytes.chunks(WRITE_BYTES_MAX) {
             self.tickets
-                .push(self.log.append(&[&write_header(at), part], SpacePriority::Ordinary)?);
+                .push(self.log.append(&[&encode_write_header(at), part], SpacePriority::Ordinary)?);
             at += part.len() as u64;
             self.records += 1;
         }

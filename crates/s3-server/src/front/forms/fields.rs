@@ -39,8 +39,8 @@ pub(super) enum Parsed {
 #[derive(Debug)]
 pub(super) struct Parser {
     delimiter: String,
-    /// CR LF and the delimiter.
-    end: memmem::Finder<'static>,
+    /// Finds CR LF and the delimiter.
+    delimiter_finder: memmem::Finder<'static>,
     fields: FormFields,
     /// The offset after the complete fields.
     at: usize,
@@ -49,7 +49,7 @@ pub(super) struct Parser {
 }
 
 impl FormFields {
-    /// Returns the value of the field with this name, which is in lower case.
+    /// Returns a field's value. `name` must be in lower case.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
@@ -112,8 +112,8 @@ pub(super) fn delimiter(content_type: &str) -> Option<String> {
 
 impl Parser {
     pub(super) fn new(delimiter: String) -> Self {
-        let end = memmem::Finder::new(&format!("\r\n{delimiter}")).into_owned();
-        Self { delimiter, end, fields: FormFields::default(), at: 0, searched: 0 }
+        let delimiter_finder = memmem::Finder::new(&format!("\r\n{delimiter}")).into_owned();
+        Self { delimiter, delimiter_finder, fields: FormFields::default(), at: 0, searched: 0 }
     }
 
     pub(super) fn delimiter(&self) -> &str {
@@ -156,8 +156,9 @@ impl Parser {
                 return Ok(Parsed::Complete(fields, content));
             }
             let from = self.searched.max(content);
-            let Some(found) = self.end.find(&body[from..]) else {
-                self.searched = content.max(body.len().saturating_sub(self.end.needle().len() - 1));
+            let Some(found) = self.delimiter_finder.find(&body[from..]) else {
+                self.searched = content
+                    .max(body.len().saturating_sub(self.delimiter_finder.needle().len() - 1));
                 return Ok(Parsed::Incomplete);
             };
             let end = from + found;

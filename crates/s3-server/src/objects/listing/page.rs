@@ -129,8 +129,8 @@ pub(crate) struct DocumentSize {
 }
 
 impl DocumentSize {
-    /// Returns the size for a page with at most `limit` entries, in response to a request with this
-    /// target.
+    /// Returns the size limit of a response with up to `limit` entries. `target` is the request
+    /// target, whose parameters the document repeats.
     pub(crate) fn new(limit: usize, target: &str) -> Self {
         let parameters_bytes = ESCAPED_BYTES_MAX * target.len();
         let left = DOCUMENT_BYTES_MAX.saturating_sub(FRAME_BYTES + parameters_bytes);

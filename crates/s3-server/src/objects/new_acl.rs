@@ -10,9 +10,9 @@ use haul_file_store::{Attributes, Store};
 use crate::access::action::Action;
 use crate::access::caller::{Basis, Caller, Decision};
 use crate::access::rights::Right;
-use crate::acl::object_list::{self, ObjectList};
-use crate::acl::requested::RequestedList;
-use crate::acl::rules::ListRules;
+use crate::acl::object_list::{self, ObjectAcl};
+use crate::acl::requested::RequestedAcl;
+use crate::acl::rules::AclRules;
 use crate::errors::{S3Result, from_store};
 use crate::request::name::ObjectName;
 use crate::service::Haul;
@@ -21,12 +21,12 @@ use crate::settings::OBJECT_LISTS;
 use crate::stored::attributes::check;
 
 /// A new object's ACL and owner.
-pub(crate) struct NewObjectList {
+pub(crate) struct NewObjectAcl {
     /// `None` for an object that the bucket owner owns, with a private ACL.
-    list: Option<(ObjectList, String)>,
+    list: Option<(ObjectAcl, String)>,
 }
 
-impl NewObjectList {
+impl NewObjectAcl {
     /// Returns the ACL that a request sets for an object that it stores.
     ///
     /// # Errors
@@ -35,18 +35,18 @@ impl NewObjectList {
         let (caller, name) = (request.caller(), request.name());
         let bucket = &name.bucket;
         let requested =
-            RequestedList::from_fields(&request.head.fields, &|name| haul.is_user(name))?;
+            RequestedAcl::from_fields(&request.head.fields, &|name| haul.is_user(name))?;
         let writer = caller.user_name().filter(|_| caller.basis() != Basis::Right);
-        if requested == RequestedList::Absent && writer.is_none() {
+        if requested == RequestedAcl::Absent && writer.is_none() {
             return Ok(Self { list: None });
         }
         let settings = haul.store().bucket_settings(bucket).map_err(from_store)?;
-        let rules = ListRules::of(&settings, bucket)?;
-        let object = rules.new_object(&requested, writer)?;
-        if object == ObjectList::private(&rules.owner) {
+        let rules = AclRules::of(&settings, bucket)?;
+        let object = rules.acl_for_new_object(&requested, writer)?;
+        if object == ObjectAcl::private(&rules.owner) {
             return Ok(Self { list: None });
         }
-        if object != ObjectList::private(&object.owner) {
+        if object != ObjectAcl::private(&object.owner) {
             let is_own = writer == Some(&*object.owner);
             check_right(caller, &haul.store(), is_own, name)?;
         }
