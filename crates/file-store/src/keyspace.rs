@@ -14,8 +14,8 @@ use crate::index::Index;
 use crate::index::quotas::{Quotas, Reserved, WriteGrant};
 use crate::index::version_names::locked_bucket;
 use crate::locks::KeyLocks;
-use crate::object::Usage;
 use crate::object::Versioning;
+use crate::object::{TargetBucket, Usage};
 use crate::pending_put::queue::PendingPuts;
 use crate::settings::cache::SettingsCache;
 use crate::writers::{BucketWriter, Writers};
@@ -50,19 +50,29 @@ pub(crate) struct Keyspace {
 
 impl Keyspace {
     /// Registers a writer in a bucket. The bucket exists at least until the result is dropped.
-    pub(crate) fn enter(&self, bucket: &str) -> Result<BucketWriter> {
-        self.enter_with(self.gate.read_arc(), bucket)
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], also if another bucket has the name; [`Error::Damaged`].
+    pub(crate) fn enter<'a>(&self, bucket: impl Into<TargetBucket<'a>>) -> Result<BucketWriter> {
+        self.enter_with(self.gate.read_arc(), bucket.into())
     }
 
     /// Registers a writer like [`Self::enter`]; `None` if that would wait for a lock.
-    pub(crate) fn try_enter(&self, bucket: &str) -> Result<Option<BucketWriter>> {
+    pub(crate) fn try_enter(&self, bucket: TargetBucket<'_>) -> Result<Option<BucketWriter>> {
         let gate = self.gate.try_read_arc();
         gate.map(|gate| self.enter_with(gate, bucket)).transpose()
     }
 
-    fn enter_with(&self, gate: ArcRwLockReadGuard<()>, bucket: &str) -> Result<BucketWriter> {
+    fn enter_with(
+        &self,
+        gate: ArcRwLockReadGuard<()>,
+        bucket: TargetBucket<'_>,
+    ) -> Result<BucketWriter> {
         let index = self.index.read();
-        index.check_bucket(bucket)?;
+        index.check_bucket(bucket.name)?;
+        if bucket.id.is_some() && bucket.id != index.bucket_id(bucket.name) {
+            return Err(Error::NoSuchBucket { bucket: bucket.name.to_owned() });
+        }
         Ok(BucketWriter { _bucket: gate, _writer: self.writers.enter() })
     }
 

@@ -160,10 +160,10 @@ pub use names::REMOTE_MARKER;
 pub use needles::object::{Object, PinnedRange};
 pub use needles::written::{ObjectWriter, WrittenContent};
 pub use object::{
-    ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
-    ListRequest, ListVersionsRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo,
-    Precondition, Quota, QuotaState, StoredObject, UploadInfo, Usage, VersionId, VersionInfo,
-    VersionListEntry, VersionListPage, Versioning,
+    ATTRIBUTE_BYTES_MAX, Attributes, BucketId, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry,
+    ListPage, ListRequest, ListVersionsRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX,
+    PartInfo, Precondition, Quota, QuotaState, StoredObject, TargetBucket, UploadInfo, Usage,
+    VersionId, VersionInfo, VersionListEntry, VersionListPage, Versioning,
 };
 pub use object_lock::lock::{
     DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,

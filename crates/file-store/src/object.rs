@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::SystemTime;
 
+use crate::clock::Version;
+
 /// The maximum length of a key, in bytes of UTF-8 (as in S3).
 pub const KEY_BYTES_MAX: usize = 1024;
 
@@ -302,6 +304,40 @@ pub struct BucketInfo {
     pub objects: u64,
     /// The total length of the objects.
     pub bytes: u64,
+}
+
+/// The identity of a bucket: one that is deleted and created again with the same name is another
+/// bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BucketId(pub(crate) Version);
+
+/// The bucket in which a write stores an object.
+#[derive(Debug, Clone, Copy)]
+pub struct TargetBucket<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) id: Option<BucketId>,
+}
+
+impl<'a> TargetBucket<'a> {
+    /// Returns the bucket with this name. With an `id`, the write fails with
+    /// [`crate::Error::NoSuchBucket`] if another bucket has the name by then: what was decided about
+    /// a write, such as a right, does not hold for that one.
+    #[must_use]
+    pub const fn new(name: &'a str, id: Option<BucketId>) -> Self {
+        Self { name, id }
+    }
+}
+
+impl<'a> From<&'a str> for TargetBucket<'a> {
+    fn from(name: &'a str) -> Self {
+        Self::new(name, None)
+    }
+}
+
+impl<'a> From<&'a String> for TargetBucket<'a> {
+    fn from(name: &'a String) -> Self {
+        Self::new(name, None)
+    }
 }
 
 /// The limits on the usage of a bucket, or of all buckets of an owner.

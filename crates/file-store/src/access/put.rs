@@ -13,7 +13,9 @@ use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::needles::object::Object;
 use crate::needles::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
-use crate::object::{Attributes, ObjectInfo, Precondition, StoredObject, Usage, Versioning};
+use crate::object::{
+    Attributes, BucketId, ObjectInfo, Precondition, StoredObject, TargetBucket, Usage, Versioning,
+};
 use crate::object_lock::check::attributes_of_new;
 use crate::object_lock::lock::ObjectLock;
 use crate::replication::confirmation::acknowledge;
@@ -69,37 +71,38 @@ impl Store {
     ///
     /// # Durability
     /// The object survives a power cut when this returns.
-    pub fn put_located(
+    pub fn put_located<'a>(
         &self,
-        bucket: &str,
+        bucket: impl Into<TargetBucket<'a>>,
         key: &str,
         bytes: &[u8],
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<StoredObject> {
-        let stored = self.put_locally(bucket, key, bytes, attributes, precondition);
+        let stored = self.put_locally(bucket.into(), key, bytes, attributes, precondition);
         acknowledge(&self.inner, stored)
     }
 
     /// Stores an object like [`Store::put`], but does not wait for the store's copy.
     pub(crate) fn put_locally(
         &self,
-        bucket: &str,
+        bucket: TargetBucket<'_>,
         key: &str,
         bytes: &[u8],
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<StoredObject> {
         if bytes.len() as u64 >= self.inner.options.big_object_bytes {
-            let mut writer = self.object_writer(bucket, Some(bytes.len() as u64))?;
+            let mut writer = self.object_writer(bucket.name, Some(bytes.len() as u64))?;
             writer.write(bytes)?;
             let written = writer.finish()?;
             return self.put_written_locally(bucket, key, written, attributes, precondition);
         }
-        let mut head = Head::new(Kind::Object, bucket, key);
+        let mut head = Head::new(Kind::Object, bucket.name, key);
         head.bytes = bytes.len() as u64;
         head.etag.md5 = self.inner.md5.digest(bytes);
-        self.store(head, attributes, precondition, Source::Bytes(bytes), Reserved::nothing())
+        let source = Source::Bytes(bytes);
+        self.store(bucket.id, head, attributes, precondition, source, Reserved::nothing())
     }
 
     /// Returns a writer for an object's content, which arrives in pieces. `expected` is the
@@ -140,45 +143,50 @@ impl Store {
     ///
     /// # Durability
     /// The object survives a power cut when this returns.
-    pub fn put_written(
+    pub fn put_written<'a>(
         &self,
-        bucket: &str,
+        bucket: impl Into<TargetBucket<'a>>,
         key: &str,
         written: WrittenContent,
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
+        let bucket = bucket.into();
         let stored = self.put_written_locally(bucket, key, written, attributes, precondition);
         acknowledge(&self.inner, stored).map(|stored| stored.info)
     }
 
     fn put_written_locally(
         &self,
-        bucket: &str,
+        bucket: TargetBucket<'_>,
         key: &str,
         written: WrittenContent,
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<StoredObject> {
-        let mut head = Head::new(Kind::Object, bucket, key);
+        let mut head = Head::new(Kind::Object, bucket.name, key);
         head.bytes = written.bytes();
         head.etag = written.etag();
         let (content, reserved) = written.into_content();
         match content {
             Content::Memory(bytes) => {
-                self.store(head, attributes, precondition, Source::Bytes(&bytes), reserved)
+                let source = Source::Bytes(&bytes);
+                self.store(bucket.id, head, attributes, precondition, source, reserved)
             }
             Content::File(file) => {
                 head.files.extend(file.part());
-                self.store(head, attributes, precondition, Source::NewFile(file), reserved)
+                let source = Source::NewFile(file);
+                self.store(bucket.id, head, attributes, precondition, source, reserved)
             }
         }
     }
 
     /// Stores an object. Delays the call while compaction falls behind, and repeats it on a full
-    /// disk when compaction has freed space. `reserved` is the reservation for its content.
+    /// disk when compaction has freed space. `id` is the bucket's identity, if the caller requires
+    /// it; `reserved` is the reservation for the object's content.
     fn store(
         &self,
+        id: Option<BucketId>,
         mut head: Head,
         attributes: &Attributes,
         precondition: &Precondition,
@@ -194,7 +202,7 @@ impl Store {
         inner.maintenance.admission.admit((head.head_bytes() + source.data().len()) as u64);
         inner.with_space(|| {
             let earlier = std::mem::take(&mut reserved);
-            self.try_store(head.clone(), attributes, precondition, &mut source, earlier)
+            self.try_store(id, head.clone(), attributes, precondition, &mut source, earlier)
         })
     }
 
@@ -211,6 +219,7 @@ impl Store {
     ///    store removes them.
     fn try_store(
         &self,
+        id: Option<BucketId>,
         mut head: Head,
         attributes: &Attributes,
         precondition: &Precondition,
@@ -218,7 +227,7 @@ impl Store {
         earlier: Reserved,
     ) -> Result<StoredObject> {
         let inner = &*self.inner;
-        let _writer = inner.keyspace.enter(&head.bucket)?;
+        let _writer = inner.keyspace.enter(TargetBucket::new(&head.bucket, id))?;
         let added = Usage { bytes: head.bytes, objects: 1 };
         let reserved = inner.keyspace.claim(&head.bucket, added, earlier)?;
         // Before the key is locked, because this may lock the bucket.
@@ -313,16 +322,17 @@ impl Store {
                 let mut writer = self.object_writer(to.0, Some(head.bytes))?;
                 writer.write(bytes)?;
                 let written = writer.finish()?.with_etag(head.etag);
-                self.put_written_locally(to.0, to.1, written, attributes, precondition)
+                self.put_written_locally(to.0.into(), to.1, written, attributes, precondition)
             }
             Some(bytes) => {
                 let source = Source::Bytes(bytes);
-                self.store(head, attributes, precondition, source, Reserved::nothing())
+                self.store(None, head, attributes, precondition, source, Reserved::nothing())
             }
             // The files count for each object that shares them.
             None => {
                 head.files = object.files().to_vec();
-                self.store(head, attributes, precondition, Source::Shared, Reserved::nothing())
+                let source = Source::Shared;
+                self.store(None, head, attributes, precondition, source, Reserved::nothing())
             }
         }
     }

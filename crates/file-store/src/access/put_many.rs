@@ -81,7 +81,7 @@ impl Store {
             rest = behind;
             if small == 0 {
                 let NewObject { key, bytes, attributes, precondition } = *first;
-                let stored = self.put_locally(bucket, key, bytes, attributes, precondition);
+                let stored = self.put_locally(bucket.into(), key, bytes, attributes, precondition);
                 outcomes.push(stored.map(|stored| stored.info));
             } else if let Some(refusal) = self.put_batch(bucket, batch, &mut outcomes) {
                 outcomes.extend(rest.iter().map(|_| Err(refusal.error())));
@@ -164,7 +164,7 @@ impl Store {
             // Retaining an object waits for a sync.
             for draft in drafts.drain(..) {
                 let NewObject { key, bytes, attributes, precondition } = *draft.object;
-                let stored = self.put_locally(bucket, key, bytes, attributes, precondition);
+                let stored = self.put_locally(bucket.into(), key, bytes, attributes, precondition);
                 let outcome = stored.map(|stored| stored.info);
                 outcome_of[draft.number] = Some(outcome);
             }

@@ -10,12 +10,13 @@ use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
-use crate::object::{Attributes, Precondition, Usage, Versioning};
+use crate::object::{Attributes, Precondition, TargetBucket, Usage, Versioning};
 use crate::object_lock::lock::ObjectLock;
 use crate::pending_put::future::{PendingPut, pending_put};
 use crate::pending_put::queue::{AppendedPut, Locks};
 use crate::replication::interface::Replication;
 use crate::store::Store;
+use crate::writers::BucketWriter;
 
 impl Store {
     /// The maximum object length for [`Store::start_put`], in bytes. Hashing a longer object takes
@@ -58,9 +59,9 @@ impl Store {
     ///
     /// # Durability
     /// The object survives a power cut once the future has resolved.
-    pub fn start_put(
+    pub fn start_put<'a>(
         &self,
-        bucket: &str,
+        bucket: impl Into<TargetBucket<'a>>,
         key: &str,
         bytes: &[u8],
         attributes: &Attributes,
@@ -77,7 +78,10 @@ impl Store {
         if is_big || bytes.len() > Self::START_PUT_BYTES_MAX || must_wait {
             return Ok(None);
         }
-        start_put(inner, Head::new(Kind::Object, bucket, key), bytes, attributes, precondition)
+        let bucket = bucket.into();
+        let head = Head::new(Kind::Object, bucket.name, key);
+        let Some(entered) = inner.keyspace.try_enter(bucket)? else { return Ok(None) };
+        start_put(inner, entered, head, bytes, attributes, precondition)
     }
 }
 
@@ -88,12 +92,12 @@ impl Store {
 /// 3. Queues the put for the completing thread, which owns its locks from then on.
 fn start_put(
     inner: &Inner,
+    entered: BucketWriter,
     mut head: Head,
     bytes: &[u8],
     attributes: &Attributes,
     precondition: &Precondition,
 ) -> Result<Option<PendingPut>> {
-    let Some(entered) = inner.keyspace.try_enter(&head.bucket)? else { return Ok(None) };
     if inner.keyspace.versioning(&head.bucket)? != Versioning::Off {
         return Ok(None);
     }

@@ -19,7 +19,7 @@ use crate::index::entry::Change;
 use crate::index::uploads::in_bucket;
 use crate::index::version_names::{locked_bucket, quota_bucket, suspended_bucket, versions_bucket};
 use crate::keys::check_bucket;
-use crate::object::{Attributes, BucketInfo, Quota, QuotaState, Usage};
+use crate::object::{Attributes, BucketId, BucketInfo, Quota, QuotaState, Usage};
 use crate::replication::confirmation::acknowledge;
 use crate::settings::cache::BucketSettings;
 use crate::settings::check::check_setting;
@@ -194,6 +194,18 @@ impl Store {
             })
         };
         acknowledge(&self.inner, self.inner.with_space(set))
+    }
+
+    /// Returns the identity of a bucket, with which a write can require that no other bucket has the
+    /// name by then ([`crate::TargetBucket`]).
+    ///
+    /// # Errors
+    /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] while damage may hide the bucket.
+    pub fn bucket_id(&self, bucket: &str) -> Result<BucketId> {
+        let index = self.inner.keyspace.index.read();
+        index.check_bucket(bucket)?;
+        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
+        index.bucket_id(bucket).ok_or_else(missing)
     }
 
     /// Sets a bucket's quota; one without limits removes it. A bucket that already exceeds the

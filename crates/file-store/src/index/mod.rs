@@ -42,7 +42,7 @@ use crate::index::version_names::{
     is_internal, limited_bucket, locked_bucket, suspended_bucket, versions_bucket,
 };
 use crate::index::volumes::Volumes;
-use crate::object::Versioning;
+use crate::object::{BucketId, Versioning};
 use crate::options::RecentChanges;
 
 /// A change to the location table: the removed and the inserted location for a hash.
@@ -189,6 +189,11 @@ impl Index {
     /// Returns an error if the bucket does not exist, or if corruption may hide its state.
     pub(crate) fn check_bucket(&self, bucket: &str) -> Result<()> {
         if self.has_bucket(bucket) { Ok(()) } else { Err(self.missing_bucket(bucket)) }
+    }
+
+    /// Returns the identity of a bucket, if it exists.
+    pub(crate) fn bucket_id(&self, bucket: &str) -> Option<BucketId> {
+        self.buckets.get(bucket).map(|bucket| BucketId(bucket.created))
     }
 
     /// Returns the versioning state of a bucket that exists.

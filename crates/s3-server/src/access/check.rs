@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haul_file_store::{Error, Store};
+use haul_file_store::{BucketId, Error, Store};
 use tokio::task::spawn_blocking;
 
 use crate::access::action::{Action, action};
@@ -43,12 +43,19 @@ pub(crate) struct Asked<'a> {
 pub(crate) struct Allowed {
     caller: Caller,
     source: Option<Caller>,
+    /// The bucket for which this was decided; `None` if corruption may hide it, and for a new one.
+    bucket: Option<BucketId>,
 }
 
 impl Allowed {
     /// Returns the client, with the reason why it may execute the operation.
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    /// Returns the bucket for which this was decided.
+    pub(crate) fn bucket(&self) -> Option<BucketId> {
+        self.bucket
     }
 
     /// Returns the client as the reader of a copy's source.
@@ -59,7 +66,7 @@ impl Allowed {
     /// Returns the result of a decision that was made elsewhere.
     #[cfg(test)]
     pub(crate) fn decided(caller: Caller, source: Option<Caller>) -> Self {
-        Self { caller, source }
+        Self { caller, source, bucket: None }
     }
 }
 
@@ -70,6 +77,8 @@ impl Allowed {
 /// corruption hides an input of the decision.
 pub(crate) async fn authorize(store: &Arc<Store>, asked: Asked<'_>) -> S3Result<Allowed> {
     let (operation, target) = (asked.operation, &asked.head.name);
+    // Before anything is decided: the client may send its body long after that.
+    let bucket = store.bucket_id(&target.bucket).ok();
     let mut caller = caller_of(store, &asked)?;
     if !target.key.is_empty() {
         caller = with_tags(store, caller, target).await?;
@@ -80,7 +89,7 @@ pub(crate) async fn authorize(store: &Arc<Store>, asked: Asked<'_>) -> S3Result<
         true => Some(check_source(store, &caller, asked.head).await?),
         false => None,
     };
-    Ok(Allowed { caller, source })
+    Ok(Allowed { caller, source, bucket })
 }
 
 /// Returns the client that sent a read of an object, if the read is allowed and this can be decided
@@ -94,7 +103,7 @@ pub(crate) fn authorize_read(store: &Store, asked: &Asked<'_>) -> Option<Allowed
     let read = Action::Use(Right::Read);
     match caller.decide(store, asked.operation.name(), read, (bucket, key)) {
         Ok(Decision::Allowed(basis)) => {
-            Some(Allowed { caller: caller.with_basis(basis), source: None })
+            Some(Allowed { caller: caller.with_basis(basis), source: None, bucket: None })
         }
         _ => None,
     }

@@ -81,9 +81,12 @@ pub(super) fn verify(keys: &AllKeys, head: &Head, now_s: i64) -> S3Result<Arc<Ac
         Err(refuse(S3ErrorCode::InvalidRequest, message))
     };
     let pairs: Vec<_> = head.query.iter().filter(|(name, _)| !is_header(name)).collect();
-    for (number, (name, _)) in pairs.iter().enumerate() {
+    for (number, (name, value)) in pairs.iter().enumerate() {
         if !SIGNED.contains(name) && !UNSIGNED.contains(name) {
             return malformed(&format!("version 2 does not sign the parameter {name}"));
+        }
+        if has_parameter(value) {
+            return malformed(&format!("the value of {name} contains another signed parameter"));
         }
         if pairs[..number].iter().any(|(earlier, _)| earlier == name) {
             return malformed(&format!("it has the parameter {name} twice"));
@@ -123,6 +126,13 @@ pub(super) fn verify(keys: &AllKeys, head: &Head, now_s: i64) -> S3Result<Arc<Ac
             .with_field("ServerTime", time_text(now_s)));
     }
     Ok(key)
+}
+
+/// Returns `true` for a value that reads as several parameters in the text that is signed, which has
+/// values as they are: a request could have other parameters than those that were signed.
+fn has_parameter(value: &str) -> bool {
+    let mut parts = value.split('&').skip(1);
+    parts.any(|part| SIGNED.contains(&part.split('=').next().unwrap_or_default()))
 }
 
 /// Returns `true` for a query parameter that stands for a header.

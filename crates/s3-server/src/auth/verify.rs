@@ -176,6 +176,11 @@ fn move_to_fields(head: &mut Head) -> S3Result<()> {
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
     for (name, value) in moved {
+        let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if !name.bytes().all(is_name_byte) {
+            let message = "A parameter of the query that begins with x-amz- is no name of a header";
+            return Err(refuse(S3ErrorCode::InvalidArgument, message));
+        }
         let is_text = value.bytes().all(|byte| byte >= b' ' && byte != 0x7f || byte == b'\t');
         match head.fields.first(&name) {
             _ if !is_text => {
@@ -306,6 +311,8 @@ mod tests {
         }
         for (line, fields) in [
             ("PUT /b/k?x-amz-meta-a=b%0Ac", &[][..]),
+            ("PUT /b/k?x-amz-copy-source%3Ab/s%0Ax-amz-metadata-directive=REPLACE", &[]),
+            ("PUT /b/k?x-amz-meta-a%3Ab=c", &[]),
             ("PUT /b/k?x-amz-meta-a=b", &[("x-amz-meta-a", "c")]),
             ("PUT /b/k?content-type=b", &[("content-type", "c")]),
         ] {

@@ -153,6 +153,7 @@ impl Receiver {
         };
         let collected = receiver.collect_document(haul).await?;
         collected.verify()?;
+        request.check_bucket(&haul.store())?;
         // The memory stays reserved as long as the document exists.
         Ok(collected.memory.guard(collected.bytes))
     }

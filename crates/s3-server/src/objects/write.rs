@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use haul_file_store::{
-    Attributes, Error, ObjectInfo, PendingPut, Precondition, Store, StoredObject, VersionId,
+    Attributes, BucketId, Error, ObjectInfo, PendingPut, Precondition, Store, StoredObject,
+    TargetBucket, VersionId,
 };
 
 use crate::answer::Answer;
@@ -46,7 +47,8 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
     check_bucket(&haul.store(), &name.bucket)?;
     NewObjectAcl::of(haul, request).await?.set(&mut attributes)?;
     let master = haul.master_for(&name.bucket, wanted)?;
-    let put = Put { name: name.clone(), attributes, precondition, master: master.clone() };
+    let bucket = request.bucket();
+    let put = Put { name: name.clone(), bucket, attributes, precondition, master: master.clone() };
     let Stored { info, expiration, checksum, version_id } =
         match receiver.is_small() && master.is_none() {
             true => put.small(haul, receiver).await?,
@@ -74,6 +76,8 @@ pub(crate) fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
 
 pub(crate) struct Put {
     pub(crate) name: ObjectName,
+    /// The bucket for which the PUT was authorized.
+    pub(crate) bucket: Option<BucketId>,
     pub(crate) attributes: Attributes,
     pub(crate) precondition: Precondition,
     /// The key that seals the object's data key; `None` stores the object unencrypted.
@@ -95,9 +99,9 @@ impl Put {
     /// Receives and stores a small object that is not encrypted.
     pub(crate) async fn small(self, haul: &Haul, receiver: Receiver) -> S3Result<Stored> {
         let collected = receiver.collect(haul).await?;
-        let Self { name, attributes, precondition, master: _ } = self;
+        let Self { name, bucket: id, attributes, precondition, master: _ } = self;
         let tags = tags::only_tags(&attributes);
-        let put = SmallPut { name, attributes, precondition, collected };
+        let put = SmallPut { name, id, attributes, precondition, collected };
         let bucket = put.name.bucket.clone();
         let (info, checksum) = put.store(haul).await?;
         // The first PUT to a bucket may read the bucket's rules from the disk; then they are in
@@ -109,7 +113,7 @@ impl Put {
 
     /// Receives and stores an object of any length.
     pub(crate) async fn big(self, haul: &Haul, receiver: Receiver) -> S3Result<Stored> {
-        let Self { name, mut attributes, precondition, master } = self;
+        let Self { name, bucket: id, mut attributes, precondition, master } = self;
         let new = master.map(NewContent::generate).transpose()?;
         let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
         let open = Store::object_writer;
@@ -123,7 +127,8 @@ impl Put {
                 let structure = Structure::OnePiece;
                 new.envelope((bucket, key), structure, written.bytes())?.set(&mut attributes);
             }
-            let stored = store.put_written(bucket, key, written, &attributes, &precondition);
+            let target = TargetBucket::new(bucket, id);
+            let stored = store.put_written(target, key, written, &attributes, &precondition);
             let refused = |error| unmet_condition_error(store, bucket, key, &precondition, error);
             let info = stored.map_err(refused)?;
             let expiration = expiration(store, bucket, &info, &attributes);
@@ -138,6 +143,7 @@ impl Put {
 /// An object that was received, and is not stored yet.
 struct SmallPut {
     name: ObjectName,
+    id: Option<BucketId>,
     attributes: Attributes,
     precondition: Precondition,
     collected: Collected,
@@ -174,7 +180,8 @@ impl SmallPut {
         let (bytes, checksum) = self.collected.verify()?;
         add_checksum(&mut self.attributes, checksum.as_ref());
         let Self { name: ObjectName { bucket, key }, attributes, precondition, .. } = &self;
-        match store.start_put(bucket, key, bytes, attributes, precondition) {
+        let target = TargetBucket::new(bucket, self.id);
+        match store.start_put(target, key, bytes, attributes, precondition) {
             Ok(Some(pending)) => Ok(Some(StartedPut { pending, checksum })),
             Ok(None) | Err(Error::PreconditionFailed) => Ok(None),
             Err(error) => Err(from_store(error)),
@@ -189,7 +196,8 @@ impl SmallPut {
         let (bytes, checksum) = self.collected.verify()?;
         add_checksum(&mut self.attributes, checksum.as_ref());
         let Self { name: ObjectName { bucket, key }, attributes, precondition, .. } = &self;
-        let stored = store.put_located(bucket, key, bytes, attributes, precondition);
+        let target = TargetBucket::new(bucket, self.id);
+        let stored = store.put_located(target, key, bytes, attributes, precondition);
         let refused = |error| unmet_condition_error(store, bucket, key, precondition, error);
         let stored = stored.map_err(refused)?;
         self.cache(hot, &stored);

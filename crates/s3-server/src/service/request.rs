@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use haul_file_store::{ObjectLocation, Store};
+use haul_file_store::{BucketId, Error, ObjectLocation, Store};
 
 use crate::access::caller::Caller;
 use crate::access::check::Allowed;
 use crate::audit::Changes;
 use crate::auth::canonical::push_encoded;
+use crate::errors::{S3Result, from_store};
 use crate::memory::PeerMemory;
 use crate::request::copy_source::CopySource;
 use crate::request::head::Head;
@@ -44,6 +45,21 @@ impl Request {
     /// Returns the client, with the reason why it may execute the operation.
     pub(crate) fn caller(&self) -> &Caller {
         self.allowed.caller()
+    }
+
+    /// Returns the bucket for which the request was authorized.
+    pub(crate) fn bucket(&self) -> Option<BucketId> {
+        self.allowed.bucket()
+    }
+
+    /// Fails if another bucket has the name by now: a client can delay its body until its bucket is
+    /// deleted and somebody else has created one with the name.
+    pub(crate) fn check_bucket(&self, store: &Store) -> S3Result<()> {
+        let name = &self.name().bucket;
+        match self.bucket().is_some_and(|id| store.bucket_id(name).ok() != Some(id)) {
+            true => Err(from_store(Error::NoSuchBucket { bucket: name.clone() })),
+            false => Ok(()),
+        }
     }
 
     /// Returns the client as the reader of a copy's source.

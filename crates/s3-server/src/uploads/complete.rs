@@ -36,6 +36,9 @@ use crate::xml::writer::Xml;
 /// The minimum length of each part but the last one, in bytes: 5 MiB, as in S3.
 const PART_BYTES_MIN: u64 = 5 << 20;
 
+/// The object attribute with the ID of the upload from which it was completed.
+const UPLOAD: &str = "upload-id";
+
 /// The header with the object's length.
 const OBJECT_SIZE: &str = "x-amz-mp-object-size";
 
@@ -150,6 +153,7 @@ impl Completion {
             let stored_bytes = chosen.iter().map(|part| part.bytes).sum();
             new.envelope((bucket, key), structure, stored_bytes)?.set(&mut attributes);
         }
+        attributes.set(UPLOAD, &*self.name.id);
         let parts: Vec<_> = listed.iter().map(|part| (part.number, part.etag)).collect();
         let precondition = &self.precondition;
         let stored = store
@@ -164,7 +168,8 @@ impl Completion {
     /// Returns the object that another request has already completed.
     ///
     /// A client that did not receive the first response repeats the request. The request succeeds
-    /// if the object has the ETag of the listed parts, and if the replica confirms the object.
+    /// if the object was completed from this upload and has the ETag of the listed parts, and if the
+    /// replica confirms the object.
     fn repeated(
         &self,
         store: &Store,
@@ -175,7 +180,10 @@ impl Completion {
         let ObjectName { bucket, key } = &self.name.object;
         let etag = parse_parts(entries).ok().and_then(|parts| multipart_etag(&parts));
         match store.head(bucket, key) {
-            Ok(done) if etag.is_some_and(|etag| etag.has_text_of(&done.info.etag)) => {
+            Ok(done)
+                if done.attributes.get(UPLOAD) == Some(&*self.name.id)
+                    && etag.is_some_and(|etag| etag.has_text_of(&done.info.etag)) =>
+            {
                 store.confirm().map_err(from_store)?;
                 let bytes = listed_bytes(store, bucket, &done.info, None)?;
                 let (stored, attributes) = (done.info, done.attributes);

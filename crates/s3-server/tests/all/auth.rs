@@ -94,6 +94,31 @@ fn errors_of_signatures_tell_what_was_signed() {
     assert_eq!(unknown.xml("AWSAccessKeyId").as_deref(), Some("unknown"));
 }
 
+/// The text that version 2 signs has names and values as they are: the holder of a URL must not find
+/// another request with the same text.
+#[test]
+fn url_of_version_2_is_signed_for_one_request() {
+    let server = server();
+    let right = signer(&server, ACCESS, SECRET);
+    put(&right, "/bucket", b"");
+    put(&right, "/bucket/src", b"source");
+    let headers = [("x-amz-copy-source", "bucket/src"), ("x-amz-metadata-directive", "REPLACE")];
+    let copy = right.presign_v2("PUT", "/bucket/copy", &headers);
+    let names = "x-amz-copy-source=bucket%2Fsrc&x-amz-metadata-directive=";
+    let joined = "x-amz-copy-source%3Abucket/src%0Ax-amz-metadata-directive=";
+    assert!(copy.contains(names), "{copy}");
+    let other = server.s3.put(&copy.replace(names, joined), b"other");
+    assert_refused(&other, 400, "InvalidArgument");
+    assert_eq!(server.s3.put(&copy, b"").status, 200);
+
+    let attachment = "response-content-disposition=attachment";
+    let version = right.presign_v2("GET", &format!("/bucket/src?{attachment}&versionId=null"), &[]);
+    let hidden = version.replace("&versionId=", "%26versionId%3D");
+    assert_ne!(hidden, version);
+    assert_refused(&server.s3.get(&hidden), 400, "InvalidRequest");
+    assert_eq!(server.s3.get(&version).text(), "source");
+}
+
 /// boto3 signs the path of a bucket with a slash at its end, and sends it without.
 #[test]
 fn url_of_version_2_for_a_bucket_is_signed_with_or_without_a_slash() {

@@ -120,6 +120,19 @@ fn invalid_lists_of_parts_are_refused() {
 }
 
 #[test]
+fn completion_of_an_upload_that_is_gone_is_no_repetition() {
+    let server = Running::new();
+    let first = Upload::start(&server, "key", &[]);
+    let part = etag(&first.part(1, &[], b"same"));
+    assert_eq!(first.complete(&[], &[(1, &part)]).status, 200);
+    let second = Upload::start(&server, "key", &[]);
+    assert_eq!(etag(&second.part(1, &[], b"same")), part);
+    assert_eq!(first.complete(&[], &[(1, &part)]).status, 200, "a repetition");
+    assert_refused(&server.s3.delete(&second.target("")), 204, "");
+    assert_refused(&second.complete(&[], &[(1, &part)]), 404, "NoSuchUpload");
+}
+
+#[test]
 fn an_aborted_upload_is_gone() {
     let server = Running::new();
     let upload = Upload::start(&server, "key", &[]);

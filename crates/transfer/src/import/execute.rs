@@ -221,7 +221,7 @@ impl Importer<'_> {
                 self.counter.add(bytes.len() as u64);
             }
             Content::Big(written, part) => {
-                store.put_written(bucket, key, written, &attributes, &always)?;
+                store.put_written(*bucket, key, written, &attributes, &always)?;
                 part.finish();
             }
         }

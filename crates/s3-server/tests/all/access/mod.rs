@@ -12,6 +12,7 @@ mod policy;
 mod policy_evasion;
 mod policy_owner;
 mod quotas;
+mod replaced_bucket;
 mod rights;
 mod users;
 
