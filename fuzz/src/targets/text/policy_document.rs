@@ -72,7 +72,7 @@ fn parse(statements: &[Value]) -> PolicyDocument {
     PolicyDocument::parse(&text, BUCKET).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Returns a statement with arrays in place of single values, and of an ID.
+/// Returns a statement with arrays in place of single values, and with an empty ID if it has none.
 fn uniform(statement: &Value) -> Value {
     let listed = |value: &Value| match value {
         Value::Array(_) => value.clone(),
@@ -80,7 +80,7 @@ fn uniform(statement: &Value) -> Value {
     };
     let mut uniform = statement.clone();
     let fields = uniform.as_object_mut().expect("a statement is an object");
-    fields.insert("Sid".to_owned(), json!("an ID"));
+    fields.entry("Sid").or_insert_with(|| json!(""));
     for name in ["Action", "NotAction", "Resource", "NotResource"] {
         if let Some(value) = fields.get_mut(name) {
             *value = listed(value);
