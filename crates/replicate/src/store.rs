@@ -8,7 +8,7 @@ use haul_disk::{Disk, File, Subdir};
 use haul_file_store::{Options, Store};
 
 use crate::error::{Error, Result};
-use crate::follow::{Follower, fetch_file, follow_once};
+use crate::follow::{Follower, exists, fetch_file, follow_once};
 use crate::manifest::names::{self, VOLUMES};
 use crate::manifest::{Manifest, STORE};
 use crate::remote::Remote;
@@ -175,7 +175,13 @@ fn restore_big_files(remote: &Remote, disk: &Arc<dyn Disk>) -> Result<u64> {
 pub(crate) fn fetch_big_files(remote: &Remote, store: &Store, disk: &dyn Disk) -> Result<u64> {
     let mut fetched = 0;
     for name in store.big_files() {
+        if exists(disk, &name)? {
+            continue;
+        }
+        // A store on a tiered disk reads the file from the copy. Without the marker, it could be
+        // opened without the copy later, and would miss the file.
         if store.open_file(&name)?.is_some() {
+            tier::disk::create_marker(disk)?;
             continue;
         }
         let damaged = || {
