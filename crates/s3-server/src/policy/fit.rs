@@ -8,21 +8,15 @@ impl Policy {
     /// Checks a policy that a client sets.
     ///
     /// # Errors
-    /// If an action in a statement applies to none of the statement's resources, if a statement
-    /// names unknown users (`is_user`) in addition to everyone, or if two statements share an ID.
+    /// If an action in a statement applies to none of the statement's resources, or if a statement
+    /// names unknown users (`is_user`) in addition to everyone. Statements may share an ID: it has
+    /// no effect, and programs write policies with one ID for several statements.
     pub(crate) fn check_new(&self, is_user: impl Fn(&str) -> bool) -> Result<(), String> {
         for (number, statement) in (1..).zip(&self.statements) {
             let checked = statement.check_actions().and_then(|()| statement.check_users(&is_user));
             checked.map_err(|reason| format!("statement {number}: {reason}"))?;
         }
-        let mut ids: Vec<_> = self.statements.iter().filter_map(|one| one.id.as_ref()).collect();
-        ids.sort_unstable();
-        match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            None => Ok(()),
-            Some(pair) => {
-                Err(format!("Statement IDs (SID) in a single policy must be unique: {}", pair[0]))
-            }
-        }
+        Ok(())
     }
 }
 
@@ -128,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_statements_are_unique_and_not_everyone_is_excepted() {
+    fn statements_may_share_an_id_and_not_everyone_is_excepted() {
         let statement = |sid: &str, principal: &str| {
             json!({
                 "Sid": sid, "Effect": "Deny", principal: ["*", "ann"], "Action": "s3:GetObject",
@@ -136,8 +130,7 @@ mod tests {
             })
         };
         let deny = |sid: &str| statement(sid, "Principal");
-        assert_eq!(check(&json!([deny("a"), deny("b"), deny(""), deny("")])), Ok(()));
-        assert!(check(&json!([deny("a"), deny("b"), deny("a")])).unwrap_err().contains("unique"));
+        assert_eq!(check(&json!([deny("a"), deny("b"), deny("a"), deny("")])), Ok(()));
         let nobody = check(&statement("a", "NotPrincipal"));
         assert!(nobody.unwrap_err().contains("NotPrincipal"));
     }

@@ -92,13 +92,10 @@ fn statement(value: &Value, bucket: &str) -> Parsed<Statement> {
         Some("Deny") => Effect::Deny,
         _ => return Err("Effect must be \"Allow\" or \"Deny\"".to_owned()),
     };
-    let id = match fields.get("Sid") {
-        None => None,
-        Some(Value::String(id)) => Some(id.clone()),
-        Some(_) => return Err("Sid must be a string".to_owned()),
-    };
+    if fields.get("Sid").is_some_and(|id| !id.is_string()) {
+        return Err("Sid must be a string".to_owned());
+    }
     Ok(Statement {
-        id: id.filter(|id| !id.is_empty()),
         effect,
         principals: principals(fields, effect)?,
         actions: patterns(fields, "Action", "NotAction", action)?,

@@ -10,8 +10,6 @@ pub(crate) struct Policy {
 /// A rule that applies to a request if all its parts match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
-    /// The statement's name, which is unique in a new policy.
-    pub(super) id: Option<String>,
     pub(super) effect: Effect,
     pub(super) principals: Principals,
     /// Actions such as `s3:GetObject`.
