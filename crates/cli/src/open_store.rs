@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use haul_disk::Disk;
 use haul_file_store::{
-    Damage, Error, LifecycleObserver, Options, REMOTE_MARKER, RecoveryReport, Replication, Store,
+    Damage, Error, LifecycleObserver, Options, REMOTE_MARKER, RecoveryReport, Replication,
 };
+use haul_store_pool::Pool;
 
 use crate::args::OpenArgs;
 use crate::handover::Predecessor;
@@ -31,7 +32,7 @@ pub(crate) enum IfMissing {
 
 /// Opens the store of `args` and prints the results of recovery to stderr. `holder` describes this
 /// process: the error message of another process that tries to open the store contains it.
-fn open(args: &OpenArgs, holder: &str, if_missing: IfMissing) -> Result<(Store, Vec<Damage>)> {
+fn open(args: &OpenArgs, holder: &str, if_missing: IfMissing) -> Result<(Pool, Vec<Damage>)> {
     open_for(args, holder, if_missing, ServerOptions::default(), &Predecessor::default())
 }
 
@@ -41,12 +42,11 @@ pub(crate) fn with_store(
     args: &OpenArgs,
     name: &str,
     if_missing: IfMissing,
-    work: impl FnOnce(&Store, &[Damage]) -> Result,
+    work: impl FnOnce(&Pool, &[Damage]) -> Result,
 ) -> Result {
     let (store, damage) = open(args, &format!("haul store {name}"), if_missing)?;
     let worked = work(&store, &damage);
-    let closed =
-        store.close().or_fail(|| format!("cannot close the store in {}", args.data.display()));
+    let closed = store.close().or_fail(|| format!("cannot close the store in {}", args.dirs()));
     worked.and(closed)
 }
 
@@ -114,10 +114,10 @@ pub(crate) fn read_only_options(args: &OpenArgs, holder: &str) -> Options {
     }
 }
 
-fn not_opened(dir: &Path, error: Error) -> Failure {
-    let failure = Failure::new(format!("cannot open the store in {}", dir.display()));
+fn not_opened(args: &OpenArgs, error: Error) -> Failure {
+    let failure = Failure::new(format!("cannot open the store in {}", args.dirs()));
     let failure = match error {
-        Error::NotAStore { .. } if dir.join(REMOTE_MARKER).exists() => {
+        Error::NotAStore { .. } if args.data.iter().any(|dir| dir.join(REMOTE_MARKER).exists()) => {
             failure.advise("serve it with \"haul serve --remote\", which has the copy")
         }
         Error::Full { .. } => failure.advise("free disk space, or set a smaller --volume"),
@@ -133,11 +133,10 @@ pub(crate) fn open_for(
     if_missing: IfMissing,
     server: ServerOptions,
     predecessor: &Predecessor,
-) -> Result<(Store, Vec<Damage>)> {
+) -> Result<(Pool, Vec<Damage>)> {
     check(args)?;
-    let dir = &args.data;
-    if if_missing == IfMissing::Fail && is_empty(dir) {
-        return Err(Failure::new(format!("no store in {}", dir.display()))
+    if if_missing == IfMissing::Fail && args.data.iter().all(|dir| is_empty(dir)) {
+        return Err(Failure::new(format!("no store in {}", args.dirs()))
             .advise("set --data; \"haul serve\", \"store import\" and \"store mb\" create a store")
             .exit(Exit::NotStarted));
     }
@@ -145,12 +144,35 @@ pub(crate) fn open_for(
     let options = options(args, holder, server);
     let is_in_use = |error: &Error| matches!(error, Error::InUse { .. });
     let opened = predecessor.retry(is_in_use, || match &disk {
-        Some(disk) => Store::open_on(Arc::clone(disk), options.clone()),
-        None => Store::open(dir, options.clone()),
+        Some(disk) => Pool::open_on(&[Arc::clone(disk)], &options),
+        None => Pool::open(&args.data, &options),
     });
-    let (store, recovered) = opened.map_err(|error| not_opened(dir, error))?;
-    recovery_lines(&recovered).iter().for_each(|line| print_message(line));
-    Ok((store, recovered.damage))
+    let (pool, report) = opened.map_err(|error| not_opened(args, error))?;
+    let mut damage = Vec::new();
+    for member in report.members {
+        let dir = member.dir.display();
+        if member.has_joined && pool.members().len() > 1 {
+            print_message(&format!("{dir} joined the store"));
+        }
+        for line in recovery_lines(&member.recovery) {
+            match pool.own_store() {
+                Some(_) => print_message(&line),
+                None => print_message(&format!("{dir}: {line}")),
+            }
+        }
+        damage.extend(member.recovery.damage);
+    }
+    for dir in report.left {
+        let dir = dir.display();
+        print_message(&format!("{dir} has left the store: remove it from the options --data"));
+    }
+    for member in pool.members() {
+        if let Some(why) = member.why_missing() {
+            let dir = member.dir().display();
+            print_message(&format!("{dir} is missing, and its keys are not available: {why}"));
+        }
+    }
+    Ok((pool, damage))
 }
 
 fn is_empty(dir: &Path) -> bool {

@@ -80,6 +80,11 @@ impl Clock {
         UNIX_EPOCH + Duration::from_millis(self.now_ms())
     }
 
+    /// Makes later versions greater than `version`, which another store has assigned.
+    pub(crate) fn advance_past(&self, version: Version) {
+        self.last.fetch_max(version.0, Ordering::Relaxed);
+    }
+
     /// Returns a version greater than all before it.
     pub(crate) fn next(&self) -> Version {
         next(&self.last, self.now_ms())

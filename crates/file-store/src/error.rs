@@ -196,6 +196,15 @@ pub enum Error {
         /// The reason.
         why: String,
     },
+    /// The disk that has, or would have, the object is missing: attach it and open the pool again.
+    /// Only a pool of several stores returns this error.
+    #[error("the member {} of the pool is missing: {why}", dir.display())]
+    MemberMissing {
+        /// The directory of the missing member.
+        dir: PathBuf,
+        /// The reason why it cannot be used.
+        why: String,
+    },
     /// The store's log failed: after a failed sync, close and reopen the store.
     #[error("the log of the store failed: {}", error_chain(.0))]
     Log(#[source] log::Error),

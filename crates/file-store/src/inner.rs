@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haul_append_log::SegmentInfo;
+use haul_append_log::{Position, SegmentInfo};
 use haul_disk::Lock;
 use haul_md5_lanes::Md5Queue;
 use haul_sync::Sharded;
@@ -14,6 +14,7 @@ use crate::damage::report::Damage;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::maintenance::Maintenance;
+use crate::object::ObjectLocation;
 use crate::options::Options;
 use crate::volumes::Volumes;
 
@@ -38,6 +39,11 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// Returns the location of an object at a position.
+    pub(crate) fn location(&self, at: Position) -> ObjectLocation {
+        ObjectLocation::from(at).in_member(self.options.member)
+    }
+
     /// Rejects changes to a store that is open for reading only.
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.options.is_read_only { Err(Error::ReadOnly) } else { Ok(()) }

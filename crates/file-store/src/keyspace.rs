@@ -17,6 +17,7 @@ use crate::locks::KeyLocks;
 use crate::object::Versioning;
 use crate::object::{TargetBucket, Usage};
 use crate::pending_put::queue::PendingPuts;
+use crate::quota_group::SharedQuotas;
 use crate::settings::cache::SettingsCache;
 use crate::writers::{BucketWriter, Writers};
 
@@ -24,7 +25,7 @@ use crate::writers::{BucketWriter, Writers};
 /// `docs/internals/locks.md` has the lock order.
 #[derive(Debug)]
 pub(crate) struct Keyspace {
-    pub(crate) index: ShardedRwLock<Index>,
+    pub(crate) index: Arc<ShardedRwLock<Index>>,
     pub(crate) index_files: Arc<IndexFiles>,
     pub(crate) checkpoint_due: CheckpointDue,
     pub(crate) merges: MergeSignal,
@@ -42,13 +43,18 @@ pub(crate) struct Keyspace {
     pub(crate) clock: Clock,
     /// Cached bucket settings.
     pub(crate) settings: SettingsCache,
-    /// The quotas, and the reservations of writes in progress from them.
-    pub(crate) quotas: Arc<Quotas>,
+    /// The quotas, and the reservations of writes in progress from them. The stores of a pool share
+    /// them.
+    pub(crate) shared_quotas: SharedQuotas,
     /// `true` if versioning was enabled or suspended in a bucket, now or earlier.
     pub(crate) has_versions: AtomicBool,
 }
 
 impl Keyspace {
+    pub(crate) fn quotas(&self) -> &Arc<Quotas> {
+        self.shared_quotas.quotas()
+    }
+
     /// Registers a writer in a bucket. The bucket exists at least until the result is dropped.
     ///
     /// # Errors
@@ -84,15 +90,15 @@ impl Keyspace {
     /// [`Error::QuotaExceeded`]; [`Error::Damaged`] if the bucket has a quota that cannot be read.
     pub(crate) fn reserve(&self, bucket: &str, added: Usage) -> Result<Reserved> {
         // A store without quotas pays for this load only.
-        if !self.quotas.is_any() {
+        if !self.quotas().is_any() {
             return Ok(Reserved::nothing());
         }
-        self.quotas.reserve(&*self.index.read(), bucket, added)
+        self.shared_quotas.with_totals(|totals| self.quotas().reserve(totals, bucket, added))
     }
 
     /// Tracks a write that is never rejected, and that may retain a version.
     pub(crate) fn track(&self, bucket: &str) -> Reserved {
-        if self.quotas.is_any() { self.quotas.track(bucket) } else { Reserved::nothing() }
+        if self.quotas().is_any() { self.quotas().track(bucket) } else { Reserved::nothing() }
     }
 
     /// Returns the reservation for content that is already written: `earlier`, or a new one if
@@ -119,17 +125,18 @@ impl Keyspace {
         declared: Option<u64>,
         added: Usage,
     ) -> Result<WriteGrant> {
-        if !self.quotas.is_any() {
+        if !self.quotas().is_any() {
             return Ok(WriteGrant::default());
         }
         if declared.is_some() {
             let reserved = self.reserve(bucket, added)?;
             return Ok(WriteGrant { reserved, bytes_left: None });
         }
-        let index = self.index.read();
-        self.quotas.check(&*index, bucket, added)?;
-        let bytes_left = self.quotas.bytes_left(&*index, bucket);
-        Ok(WriteGrant { bytes_left, ..WriteGrant::default() })
+        self.shared_quotas.with_totals(|totals| {
+            self.quotas().check(totals, bucket, added)?;
+            let bytes_left = self.quotas().bytes_left(totals, bucket);
+            Ok(WriteGrant { bytes_left, ..WriteGrant::default() })
+        })
     }
 
     /// Returns a bucket's versioning state. A writer has entered the bucket, so that the state

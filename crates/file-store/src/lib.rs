@@ -40,7 +40,8 @@
 //!   silently: if the newest state of a key may be in damaged or missing data, the result is an
 //!   error that names it.
 //! - No function of the store removes a version that is retained, has a legal hold, or has a lock
-//!   that damage makes unreadable.
+//!   that damage makes unreadable. [`Store::move_key`] removes it once another store of the pool has
+//!   it, with its lock.
 //! - A listing is complete, and in the byte order of the keys.
 //! - Index files are derived data: if one is missing or corrupt, the index is rebuilt from the
 //!   volumes when the store is opened.
@@ -73,6 +74,7 @@
 //! | store a big object | aligned writes of 1 MiB, and two syncs: the file's and the directory's |
 //! | look up a key | one read of up to 4 KiB, none if it was stored recently; for an absent key, one read in about 300 to 500 lookups |
 //! | list | for each page, a read of a 16 KiB block from each key run (at most 19 runs in simulations), then sequential reads |
+//! | move a key to another store ([`Store::move_key`]) | two reads of each needle, one append of it to the other store, and a tombstone; in each store one sync for up to 1,024 needles; the files of big objects are read and written once |
 //! | sweep a bucket | the reads of a listing, of the prefixes that rules expire; one write and one sync for up to 256 deletions, without a read for an object that is where it was listed; for each key with expired versions a search of its versions, and in a bucket with object lock one read for each of these |
 //! | delete a version in a bucket with object lock | also one read of its head |
 //! | open | reads of the location table (8 to 9 bytes an object), of the runs' block indexes, and of what was stored after the last checkpoint: the indexes of sealed volumes, and the end of the volume that was being written. After a kill, about [`Options::index_memory_bytes`] / 1 KiB needles are replayed, and those stored while a checkpoint was being written |
@@ -106,6 +108,7 @@ mod failures;
 mod format;
 mod index;
 mod inner;
+mod key_move;
 mod keys;
 mod keyspace;
 mod lifecycle;
@@ -120,6 +123,7 @@ mod object_lock;
 mod opening;
 mod options;
 mod pending_put;
+mod quota_group;
 mod recovery;
 mod replication;
 mod settings;
@@ -139,6 +143,7 @@ mod writers;
 pub use access::get_many::GetMany;
 pub use access::put_many::NewObject;
 pub use big_files::pinned::PinnedFile;
+pub use buckets::LockedBuckets;
 pub use buckets::quota::OWNER_SETTING;
 pub use clock::TimeSource;
 pub use compaction::compact::CompactionReport;
@@ -149,6 +154,7 @@ pub use error::{Error, QuotaExceeded, Result};
 pub use expiration::expirable::ExpiredEntry;
 pub use failures::{OngoingFailure, WorkKind};
 pub use index::uploads::list::{ListUploadsRequest, UploadListEntry, UploadListPage};
+pub use key_move::MovedKey;
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
 pub use lifecycle::rules::{
     Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule, NoncurrentExpiry,
@@ -161,15 +167,16 @@ pub use needles::object::{Object, PinnedRange};
 pub use needles::written::{ObjectWriter, WrittenContent};
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketId, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry,
-    ListPage, ListRequest, ListVersionsRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX,
-    PartInfo, Precondition, Quota, QuotaState, StoredObject, TargetBucket, UploadInfo, Usage,
-    VersionId, VersionInfo, VersionListEntry, VersionListPage, Versioning,
+    ListPage, ListRequest, ListVersionsRequest, NewBucket, ObjectInfo, ObjectLocation,
+    PART_NUMBER_MAX, PartInfo, Precondition, Quota, QuotaState, StoredObject, TargetBucket,
+    UploadInfo, Usage, VersionId, VersionInfo, VersionListEntry, VersionListPage, Versioning,
 };
 pub use object_lock::lock::{
     DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,
 };
 pub use options::Options;
 pub use pending_put::future::PendingPut;
+pub use quota_group::SharedQuotas;
 pub use recovery::recover::RecoveryReport;
 pub use replication::checkpoint::{CheckpointFile, CheckpointFiles};
 pub use replication::interface::{Replication, ReplicationStatus};

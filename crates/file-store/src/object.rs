@@ -93,6 +93,20 @@ pub struct ObjectLocation {
     pub(crate) lsn: haul_append_log::Lsn,
     /// A length that suffices for most records of this class.
     pub(crate) bytes_hint: u32,
+    /// The number of the store in its pool: locations in different stores are different.
+    pub(crate) member: u16,
+}
+
+impl ObjectLocation {
+    pub(crate) const fn in_member(self, member: u16) -> Self {
+        Self { member, ..self }
+    }
+
+    /// Returns the number of the store in its pool ([`crate::Options::member`]).
+    #[must_use]
+    pub const fn member(self) -> u16 {
+        self.member
+    }
 }
 
 /// A stored object, and the location of this state.
@@ -311,6 +325,40 @@ pub struct BucketInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BucketId(pub(crate) Version);
 
+impl BucketId {
+    /// Returns the time at which the bucket was created.
+    #[must_use]
+    pub fn created(self) -> SystemTime {
+        self.0.time()
+    }
+}
+
+/// The state in which a bucket is created.
+#[derive(Debug, Clone, Default)]
+pub struct NewBucket {
+    /// The settings.
+    pub settings: Attributes,
+    /// `true` enables versioning and object lock.
+    pub has_object_lock: bool,
+    /// The identity of the same bucket in another store of a pool, which the bucket gets, too.
+    /// `None` assigns one.
+    pub id: Option<BucketId>,
+}
+
+impl NewBucket {
+    /// Returns the state of a bucket with versioning and object lock.
+    #[must_use]
+    pub fn with_object_lock(settings: Attributes) -> Self {
+        Self { settings, has_object_lock: true, id: None }
+    }
+}
+
+impl From<Attributes> for NewBucket {
+    fn from(settings: Attributes) -> Self {
+        Self { settings, ..Self::default() }
+    }
+}
+
 /// The bucket in which a write stores an object.
 #[derive(Debug, Clone, Copy)]
 pub struct TargetBucket<'a> {
@@ -325,6 +373,12 @@ impl<'a> TargetBucket<'a> {
     #[must_use]
     pub const fn new(name: &'a str, id: Option<BucketId>) -> Self {
         Self { name, id }
+    }
+
+    /// Returns the bucket's name.
+    #[must_use]
+    pub const fn name(&self) -> &'a str {
+        self.name
     }
 }
 

@@ -22,7 +22,6 @@ use crate::damage::found::FoundDamage;
 use crate::error::{Error, Result};
 use crate::expiration::thread::LifecycleThread;
 use crate::failures::OngoingFailures;
-use crate::index::quotas::Quotas;
 use crate::inner::Inner;
 use crate::keyspace::Keyspace;
 use crate::lifecycle::state::LifecycleState;
@@ -33,6 +32,7 @@ use crate::maintenance::volume_states::VolumeStates;
 use crate::memory::locked::LockedMemory;
 use crate::options::Options;
 use crate::pending_put::queue::PendingPuts;
+use crate::quota_group::SharedQuotas;
 use crate::recovery::marker;
 use crate::recovery::recover::{RecoveryReport, recover};
 use crate::settings::cache::SettingsCache;
@@ -73,6 +73,11 @@ impl Store {
             }
         };
         let opened = recover(&disk, &options)?;
+        let index = Arc::new(ShardedRwLock::new(opened.index));
+        let newest = index.read().newest;
+        let own_quotas = || SharedQuotas::new(options.enforces_quotas);
+        let shared_quotas = options.shared_quotas.clone().unwrap_or_else(own_quotas);
+        shared_quotas.join(Arc::clone(&index) as _);
         let segments = opened.log.segments();
         let current = segments.last().map_or(0, |segment| segment.number);
         let failures = Arc::<OngoingFailures>::default();
@@ -93,8 +98,8 @@ impl Store {
                 locked: LockedMemory::new(options.locked_bytes_max),
             },
             keyspace: Keyspace {
-                clock: Clock::after(opened.index.newest, options.time.clone()),
-                index: ShardedRwLock::new(opened.index),
+                clock: Clock::after(newest, options.time.clone()),
+                index,
                 index_files: opened.index_files,
                 checkpoint_due: CheckpointDue::new(&options),
                 merges: MergeSignal::default(),
@@ -103,7 +108,7 @@ impl Store {
                 writers: Arc::new(Writers::new(current)),
                 pending_puts: PendingPuts::default(),
                 settings: SettingsCache::default(),
-                quotas: Arc::new(Quotas::new(options.enforces_quotas)),
+                shared_quotas,
                 has_versions: AtomicBool::new(opened.has_versions),
             },
             maintenance: Maintenance {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::clock::TimeSource;
 use crate::error::{Error, Result};
 use crate::lifecycle::report::LifecycleObserver;
+use crate::quota_group::SharedQuotas;
 use crate::replication::interface::Replication;
 
 /// The minimum number of needles between two checkpoints.
@@ -77,6 +78,11 @@ pub struct Options {
     /// process that stores objects which other systems have accepted, such as an import, sets
     /// `false`. Default: `true`.
     pub enforces_quotas: bool,
+    /// Behaviour: the store's number in a pool of stores, which the locations of its objects
+    /// contain. Default: 0.
+    pub member: u16,
+    /// Behaviour: the quotas that this store shares with the other stores of a pool. Default: none.
+    pub shared_quotas: Option<SharedQuotas>,
     /// Behaviour: replicates the store. Each call that changes the store returns once the copy
     /// contains the change. [`crate::Store::start_put`] starts no put while
     /// [`Replication::may_wait`] is `true`. Default: none.
@@ -115,6 +121,8 @@ impl Default for Options {
             time: TimeSource::default(),
             is_read_only: false,
             enforces_quotas: true,
+            member: 0,
+            shared_quotas: None,
             replication: None,
             wake_all: |wake| wake(),
         }

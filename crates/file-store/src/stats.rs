@@ -96,6 +96,57 @@ pub struct Stats {
     pub latched: bool,
 }
 
+impl Stats {
+    /// Returns the statistics of two stores of a pool together, which have the same buckets.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            buckets: self.buckets.max(other.buckets),
+            objects: self.objects + other.objects,
+            object_bytes: self.object_bytes + other.object_bytes,
+            versions: self.versions + other.versions,
+            version_bytes: self.version_bytes + other.version_bytes,
+            index_memory_bytes: self.index_memory_bytes + other.index_memory_bytes,
+            uploads: self.uploads + other.uploads,
+            volumes: self.volumes + other.volumes,
+            volume_bytes: self.volume_bytes + other.volume_bytes,
+            live_volume_bytes: self.live_volume_bytes + other.live_volume_bytes,
+            dead_volume_bytes: self.dead_volume_bytes + other.dead_volume_bytes,
+            big_files: self.big_files + other.big_files,
+            big_file_bytes: self.big_file_bytes + other.big_file_bytes,
+            pinned_bytes: self.pinned_bytes + other.pinned_bytes,
+            locked_bytes: self.locked_bytes + other.locked_bytes,
+            index_run_bytes: self.index_run_bytes + other.index_run_bytes,
+            index_recent_bytes: self.index_recent_bytes + other.index_recent_bytes,
+            puts: self.puts + other.puts,
+            deletes: self.deletes + other.deletes,
+            gets: self.gets + other.gets,
+            lists: self.lists + other.lists,
+            needle_reads: self.needle_reads + other.needle_reads,
+            needle_read_bytes: self.needle_read_bytes + other.needle_read_bytes,
+            log_records: self.log_records + other.log_records,
+            log_batches: self.log_batches + other.log_batches,
+            log_syncs: self.log_syncs + other.log_syncs,
+            log_written_bytes: self.log_written_bytes + other.log_written_bytes,
+            sync_us_total: self.sync_us_total + other.sync_us_total,
+            sync_us: std::array::from_fn(|at| self.sync_us[at] + other.sync_us[at]),
+            volumes_compacted: self.volumes_compacted + other.volumes_compacted,
+            free_bytes: self.free_bytes.zip(other.free_bytes).map(|(one, other)| one + other),
+            reserve_volumes: self.reserve_volumes + other.reserve_volumes,
+            reserve_volumes_wanted: self.reserve_volumes_wanted + other.reserve_volumes_wanted,
+            damaged_locations: self.damaged_locations + other.damaged_locations,
+            hidden_ranges: self.hidden_ranges + other.hidden_ranges,
+            scrubbed_bytes: self.scrubbed_bytes + other.scrubbed_bytes,
+            scrubs: self.scrubs + other.scrubs,
+            // The stores share their quotas.
+            quota_refusals: self.quota_refusals.max(other.quota_refusals),
+            lifecycle: self.lifecycle.plus(&other.lifecycle),
+            failing: std::array::from_fn(|at| self.failing[at] || other.failing[at]),
+            latched: self.latched || other.latched,
+        }
+    }
+}
+
 impl Store {
     /// Returns the memory of the big objects' files that are pinned in the page cache, in bytes.
     #[must_use]
@@ -152,7 +203,7 @@ impl Store {
             hidden_ranges,
             scrubbed_bytes: counters.sum(|part| &part.scrubbed_bytes),
             scrubs: counters.sum(|part| &part.scrubs),
-            quota_refusals: inner.keyspace.quotas.refusals(),
+            quota_refusals: inner.keyspace.quotas().refusals(),
             lifecycle: inner.maintenance.lifecycle.counters.stats(),
             volumes_compacted: counters.sum(|part| &part.volumes_compacted),
             free_bytes: space.free_bytes,

@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         }
         let local = SocketAddr::from(([127, 0, 0, 1], 0)); // any free port
         let config = Config { listen: local, admin: local, ..Config::default() };
-        let server = Server::bind(config, Arc::new(store))?;
+        let server = Server::bind(config, Arc::new(store.into()))?;
         urls.push(server.addresses().listen);
         tokio::spawn(server.run(std::future::pending()));
     }

@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-use haul_file_store::{Options, Store};
+use haul_file_store::Options;
 use haul_s3_server::{Config, Server};
+use haul_store_pool::Pool;
 
 /// Sends a request, and returns the response.
 fn send(address: SocketAddr, request: &str, body: &str) -> std::io::Result<String> {
@@ -30,7 +31,7 @@ fn exchange(address: SocketAddr) -> Result<(), Box<dyn Error + Send + Sync>> {
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let dir = tempfile::tempdir()?;
     let small = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..Options::default() };
-    let (store, _recovered) = Store::open(dir.path(), small)?;
+    let (store, _recovered) = Pool::open(&[dir.path().to_owned()], &small)?;
     let local = SocketAddr::from(([127, 0, 0, 1], 0)); // any free port
     let config = Config { listen: local, admin: local, ..Config::default() };
     let server = Server::bind(config, Arc::new(store))?;

@@ -9,7 +9,7 @@
 //! # Example
 //! ```no_run
 //! # use std::sync::Arc;
-//! # async fn example(store: haul_file_store::Store) -> Result<(), haul_s3_server::Error> {
+//! # async fn example(store: haul_store_pool::Pool) -> Result<(), haul_s3_server::Error> {
 //! use haul_s3_server::{Config, Server};
 //!
 //! let server = Server::bind(Config::default(), Arc::new(store))?;

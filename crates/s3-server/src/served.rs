@@ -4,16 +4,16 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use haul_file_store::Store;
+use haul_store_pool::Pool;
 
 /// A store that can be replaced while requests read it.
 #[derive(Debug)]
-pub struct ServedStore(ArcSwap<Store>);
+pub struct ServedStore(ArcSwap<Pool>);
 
 impl ServedStore {
     /// Creates the value with its first store.
     #[must_use]
-    pub fn new(store: Arc<Store>) -> Self {
+    pub fn new(store: Arc<Pool>) -> Self {
         Self(ArcSwap::new(store))
     }
 
@@ -22,28 +22,28 @@ impl ServedStore {
     ///
     /// Cached objects stay valid if both stores have the same log, or if `store` has a later state
     /// of the log.
-    pub fn replace(&self, store: Arc<Store>) -> Arc<Store> {
+    pub fn replace(&self, store: Arc<Pool>) -> Arc<Pool> {
         self.0.swap(store)
     }
 
     /// Returns the store for calls that do no I/O.
-    pub(crate) fn load(&self) -> impl Deref<Target = Store> {
+    pub(crate) fn load(&self) -> impl Deref<Target = Pool> {
         Loaded(self.0.load())
     }
 
     /// Returns the store for a call on another thread.
-    pub(crate) fn get(&self) -> Arc<Store> {
+    pub(crate) fn get(&self) -> Arc<Pool> {
         self.0.load_full()
     }
 }
 
 /// A reference to the store, which costs no write to its shared counter.
-struct Loaded(arc_swap::Guard<Arc<Store>>);
+struct Loaded(arc_swap::Guard<Arc<Pool>>);
 
 impl Deref for Loaded {
-    type Target = Store;
+    type Target = Pool;
 
-    fn deref(&self) -> &Store {
+    fn deref(&self) -> &Pool {
         &self.0
     }
 }

@@ -56,7 +56,8 @@ mod system;
 pub use model::{
     ArcRwLockReadGuard, AtomicBool, AtomicU8, AtomicU64, Condvar, EventWord, Mutex, MutexGuard,
     RwLock, RwLock as ShardedRwLock, RwLockReadGuard, RwLockReadGuard as ShardedRwLockReadGuard,
-    advance, elapsed, mpsc, now, set_precise_timers, thread, thread_local, wait_briefly,
+    RwLockWriteGuard, advance, elapsed, mpsc, now, set_precise_timers, thread, thread_local,
+    wait_briefly,
 };
 pub use sharded::Sharded;
 #[cfg(feature = "shuttle")]
@@ -67,6 +68,6 @@ pub use event_word::EventWord;
 #[cfg(not(feature = "shuttle"))]
 pub use system::{
     ArcRwLockReadGuard, AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex, MutexGuard, RwLock,
-    RwLockReadGuard, ShardedRwLock, ShardedRwLockReadGuard, elapsed, mpsc, now, set_precise_timers,
-    thread, thread_local, wait_briefly,
+    RwLockReadGuard, RwLockWriteGuard, ShardedRwLock, ShardedRwLockReadGuard, elapsed, mpsc, now,
+    set_precise_timers, thread, thread_local, wait_briefly,
 };

@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 
 pub use crossbeam_utils::sync::ShardedLockReadGuard as ShardedRwLockReadGuard;
 use crossbeam_utils::sync::{ShardedLock, ShardedLockWriteGuard};
-pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A lock that many threads read and few write: readers on different threads write no cache line in
 /// common. A writer locks all parts, which takes several times as long as with [`RwLock`].

@@ -4,7 +4,8 @@
 use std::error::Error;
 use std::path::Path;
 
-use haul_file_store::{Options, Store};
+use haul_file_store::Options;
+use haul_store_pool::Pool;
 use haul_transfer::{Import, ImportEvents, ImportPlan, Source};
 
 struct Quiet;
@@ -26,10 +27,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let big_object_bytes = 1 << 20;
     let small = Options { volume_bytes: 4 << 20, big_object_bytes, ..Options::default() };
-    let (store, _recovered) = Store::open(&data, small)?;
+    let (store, _recovered) = Pool::open(std::slice::from_ref(&data), &small)?;
     store.create_bucket("photos")?;
     let (bucket, source) = ("photos", &Source::open(&tree, false)?);
-    let plan = &ImportPlan::new(source, &data, "2026/");
+    let plan = &ImportPlan::new(source, std::slice::from_ref(&data), "2026/");
     let (skip_existing, jobs, store) = (false, 4, &store);
     let import = Import { store, bucket, source, plan, big_object_bytes, skip_existing, jobs };
     let (imported, result) = import.run(&Quiet);

@@ -15,7 +15,8 @@
 //! use std::error::Error;
 //! use std::path::Path;
 //!
-//! use haul_file_store::{Options, Store};
+//! use haul_file_store::Options;
+//! use haul_store_pool::Pool;
 //! use haul_transfer::{Import, ImportEvents, ImportPlan, Source};
 //!
 //! struct Quiet;
@@ -36,10 +37,10 @@
 //! # std::fs::create_dir(&tree)?;
 //! # std::fs::write(tree.join("a"), "one")?;
 //! # let small = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..Options::default() };
-//! let (store, _recovered) = Store::open(&data, small)?;
+//! let (store, _recovered) = Pool::open(std::slice::from_ref(&data), &small)?;
 //! store.create_bucket("photos")?;
 //! let source = Source::open(&tree, false)?;
-//! let plan = ImportPlan::new(&source, &data, "2026/");
+//! let plan = ImportPlan::new(&source, std::slice::from_ref(&data), "2026/");
 //! let import = Import {
 //!     store: &store,
 //!     bucket: "photos",

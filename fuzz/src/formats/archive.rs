@@ -6,12 +6,13 @@ use std::sync::LazyLock;
 
 use haul_disk::Error as DiskError;
 use haul_disk_sim::{Medium, MemoryDisk, Survival};
-use haul_file_store::{Attributes, ListRequest, Store};
+use haul_file_store::{Attributes, ListRequest};
+use haul_store_pool::Pool;
 use haul_transfer::{
     ExportError, ExportEvents, ImportEvents, TarError, TarExport, TarImport, TarImported,
 };
 
-use crate::formats::store::{BIG_OBJECT_BYTES, BUCKET, get, open};
+use crate::formats::store::{BIG_OBJECT_BYTES, BUCKET, open, read};
 
 const BLOCK_BYTES: usize = 512;
 
@@ -55,13 +56,13 @@ pub(crate) type Objects = Vec<(String, Vec<u8>, Attributes)>;
 /// # Panics
 /// If the store cannot be opened.
 #[must_use]
-pub(crate) fn new_store() -> Store {
-    open(&MemoryDisk::on(&EMPTY)).unwrap()
+pub(crate) fn new_store() -> Pool {
+    open(&MemoryDisk::on(&EMPTY)).unwrap().into()
 }
 
 /// Imports an archive.
 pub(crate) fn import(
-    store: &Store,
+    store: &Pool,
     mut archive: &[u8],
     skip_existing: bool,
 ) -> (TarImported, Result<(), TarError>) {
@@ -75,7 +76,7 @@ pub(crate) fn import(
 /// # Panics
 /// If that fails.
 #[must_use]
-pub(crate) fn export(store: &Store) -> Vec<u8> {
+pub(crate) fn export(store: &Pool) -> Vec<u8> {
     let mut archive = Vec::new();
     TarExport { store, bucket: BUCKET, prefix: "" }.run(&mut archive, &Ignored).unwrap();
     archive
@@ -86,14 +87,15 @@ pub(crate) fn export(store: &Store) -> Vec<u8> {
 /// # Panics
 /// If one cannot be read.
 #[must_use]
-pub(crate) fn objects(store: &Store) -> Objects {
+pub(crate) fn objects(store: &Pool) -> Objects {
     let page = store.list(BUCKET, &ListRequest { limit: usize::MAX, ..ListRequest::default() });
     let entries = page.unwrap().entries.into_iter();
     entries
         .map(|entry| {
             let key = entry.name();
             let attributes = store.head(BUCKET, key).unwrap().attributes.clone();
-            (key.to_owned(), get(store, key).unwrap(), attributes)
+            let object = store.get(BUCKET, key).unwrap();
+            (key.to_owned(), read(&object).unwrap(), attributes)
         })
         .collect()
 }

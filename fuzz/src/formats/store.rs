@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use haul_disk_sim::{Medium, MemoryDisk, Survival};
 use haul_file_store::{
-    Attributes, Error, Expiry, Lifecycle, LifecycleRule, ListRequest, Options, Precondition,
-    Result, Store,
+    Attributes, Error, Expiry, Lifecycle, LifecycleRule, ListRequest, Object, Options,
+    Precondition, Result, Store,
 };
 
 use crate::edit::Editable;
@@ -73,11 +73,18 @@ pub(crate) fn put(store: &Store, key: &str, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// Fails as [`Store::get`] does.
 pub(crate) fn get(store: &Store, key: &str) -> Result<Vec<u8>> {
-    let object = store.get(BUCKET, key)?;
+    read(&store.get(BUCKET, key)?)
+}
+
+/// Reads the content of an object.
+///
+/// # Errors
+/// Fails as [`haul_file_store::Object::read`] does.
+pub(crate) fn read(object: &Object) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < object.info.bytes {
         let piece = object.read(bytes.len() as u64, 1 << 20)?;
-        assert!(!piece.is_empty(), "{key} ends before its length");
+        assert!(!piece.is_empty(), "{} ends before its length", object.info.key);
         bytes.extend_from_slice(&piece);
     }
     Ok(bytes)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use haul_disk_sim::MemoryDisk;
-use haul_file_store::{Attributes, Precondition};
+use haul_file_store::{Attributes, NewBucket, Precondition};
 use haul_s3_server::{Config, Credentials, EncryptionKeys, Listening, Server};
 use tokio::sync::oneshot;
 
@@ -52,7 +52,8 @@ impl Running {
         store.create_bucket(BUCKET).unwrap();
         put(&store, "key", b"content").unwrap();
         let none = Attributes::new();
-        store.create_locked_bucket("locked", &none).unwrap();
+        let locked = NewBucket::with_object_lock(none.clone());
+        store.create_bucket_with("locked", &locked).unwrap();
         store.put("locked", "key", b"content", &none, &Precondition::None).unwrap();
         let keys =
             || Credentials { access_key: ACCESS_KEY.to_owned(), secret_key: SECRET_KEY.to_owned() };
@@ -75,7 +76,7 @@ impl Running {
                 .unwrap();
             runtime.block_on(async {
                 let listening = Listening::bind(config).unwrap();
-                let server = Server::new(listening, Arc::new(store)).unwrap();
+                let server = Server::new(listening, Arc::new(store.into())).unwrap();
                 ready.send(server.addresses()).unwrap();
                 server.run(async { drop(stopped.await) }).await.unwrap();
             });

@@ -184,6 +184,12 @@ pub(crate) struct ServeArgs {
     pub(crate) replication: ReplicationArgs,
     #[command(flatten)]
     pub(crate) open: OpenArgs,
+    /// Move all keys from this directory of --data to the others, so that its disk can be removed
+    ///
+    /// Objects are read and written meanwhile. /health and the metrics show the progress. When no
+    /// key is left, the next start leaves the directory out.
+    #[arg(long, value_name = "DIR", help_heading = "Store")]
+    pub(crate) retire: Vec<PathBuf>,
     #[command(flatten)]
     config: ConfigArgs,
 }

@@ -9,6 +9,7 @@ use haul_disk::{Disk, OsDisk, error_chain};
 use haul_file_store::{Error as StoreError, Options, Store};
 use haul_replicate::{CopyReader, CopyState, Error};
 use haul_s3_server::ServedStore;
+use haul_store_pool::Pool;
 
 use crate::handover::Predecessor;
 use crate::open_store::recovery_lines;
@@ -45,7 +46,7 @@ struct States {
 
 struct OpenState {
     /// `None` once no request uses it. Objects that are being sent may still use the state.
-    store: Option<Arc<Store>>,
+    store: Option<Arc<Pool>>,
     state: CopyState,
 }
 
@@ -137,7 +138,7 @@ fn refresh_until_stopped(
 
 impl States {
     /// Opens the first state, and returns its store, too.
-    fn open(reader: CopyReader, options: Options) -> haul_replicate::Result<(Self, Arc<Store>)> {
+    fn open(reader: CopyReader, options: Options) -> haul_replicate::Result<(Self, Arc<Pool>)> {
         let replication = Some(reader.progress() as _);
         let options = Options { replication, ..options };
         let mut states = Self { reader, options, open: Vec::new() };
@@ -150,7 +151,7 @@ impl States {
     }
 
     /// Opens the newest state, unless it is open.
-    fn open_next(&mut self) -> haul_replicate::Result<Option<Arc<Store>>> {
+    fn open_next(&mut self) -> haul_replicate::Result<Option<Arc<Pool>>> {
         if self.open.len() > EARLIER_STATES_MAX {
             let what = format!("downloads in progress use {EARLIER_STATES_MAX} earlier states");
             return Err(Error::Invalid(what));
@@ -162,7 +163,7 @@ impl States {
             return Ok(None);
         };
         recovery_lines(&report).iter().for_each(|line| print_message(line));
-        let store = Arc::new(store);
+        let store = Arc::new(Pool::from(Arc::new(store)));
         self.open.push(OpenState { store: Some(Arc::clone(&store)), state });
         Ok(Some(store))
     }

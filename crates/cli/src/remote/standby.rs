@@ -35,7 +35,7 @@ pub(crate) fn run(
     runtime: &Runtime,
 ) -> Result<End> {
     let Some(copy) = copy.filter(|_| args.replication.standby) else { return Ok(End::IsStore) };
-    let dir = &args.open.data;
+    let dir = args.open.single_dir("--standby")?;
     let cannot = || format!("cannot follow the copy in {}", dir.display());
     let disk = OsDisk::open_or_create(dir).or_fail(cannot)?;
     let disk: Arc<dyn Disk> = Arc::new(disk);

@@ -1,10 +1,12 @@
 //! The store behind a server: one of its own, or the copy of another server's.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use haul_file_store::{Error, LifecycleObserver, Store};
 use haul_replicate::Takeover;
 use haul_s3_server::ServedStore;
+use haul_store_pool::Pool;
 
 use crate::args::ServeArgs;
 use crate::handover::Predecessor;
@@ -16,7 +18,7 @@ use crate::report::{Exit, Failure, OrFail, Result};
 /// The store of a server.
 pub(super) enum Backend {
     /// A store in the directory of this server, and the threads that keep its copy.
-    Own { store: Arc<Store>, served: Arc<ServedStore>, running: Option<Running> },
+    Own { store: Arc<Pool>, served: Arc<ServedStore>, running: Option<Running> },
     /// The newest state of a copy.
     Copy(ReadOnlyStore),
 }
@@ -36,7 +38,10 @@ impl Backend {
     /// Opens the store, or the newest state of the copy with `--read-only`.
     pub(super) fn open(args: &ServeArgs, copy: Option<Copy>, opening: Opening<'_>) -> Result<Self> {
         let Opening { holder, takeover, observer, predecessor, memory_bytes } = opening;
-        let dir = &args.open.data;
+        let dir = match &copy {
+            Some(_) => args.open.single_dir("--remote")?,
+            None => Path::new(""),
+        };
         if let Some(copy) = copy.as_ref().filter(|_| args.replication.read_only) {
             let options = read_only_options(&args.open, &holder);
             let refresh = args.replication.poll_interval();
@@ -57,11 +62,17 @@ impl Backend {
             disk: disk.clone().map(|disk| disk as _),
         };
         let create = IfMissing::Create;
-        let (store, _damage) = open_for(&args.open, &holder, create, options, predecessor)?;
+        let (mut store, _damage) = open_for(&args.open, &holder, create, options, predecessor)?;
+        for dir in &args.retire {
+            store.remove_member(dir).map_err(|error| {
+                let failure = Failure::new(format!("cannot retire {}", dir.display()));
+                failure.because(error).exit(Exit::NotStarted)
+            })?;
+        }
         create_buckets(&store, &args.buckets)?;
         let store = Arc::new(store);
-        let start = |copy: Copy| copy.start(&store, dir, disk, takeover);
-        let running = copy.map(start).transpose()?;
+        let start = |(copy, own): (Copy, &Arc<Store>)| copy.start(own, dir, disk, takeover);
+        let running = copy.zip(store.own_store()).map(start).transpose()?;
         let served = Arc::new(ServedStore::new(Arc::clone(&store)));
         Ok(Self::Own { store, served, running })
     }
@@ -88,7 +99,7 @@ impl Backend {
         match self {
             Self::Own { store, served, .. } => {
                 drop(served);
-                match Arc::into_inner(store).map(Store::close) {
+                match Arc::into_inner(store).map(Pool::close) {
                     Some(closed) => closed.or_fail(|| "cannot close the store".to_owned()),
                     None => Ok(()),
                 }
@@ -102,7 +113,7 @@ impl Backend {
 }
 
 /// Creates the buckets that do not exist.
-fn create_buckets(store: &Store, buckets: &[String]) -> Result {
+fn create_buckets(store: &Pool, buckets: &[String]) -> Result {
     for bucket in buckets {
         match store.create_bucket(bucket) {
             Ok(()) | Err(Error::BucketExists { .. }) => {}

@@ -62,6 +62,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         keep_little_free_memory();
     }
     open_store::check(&args.open)?;
+    if args.replication.remote.is_some() {
+        args.open.single_dir("--remote")?;
+    }
     let copy = Copy::of(&args.replication)?;
     let certificates = Certificates::load(&args.tls)?;
     let keys = args.key_file().map(|(keys, seal)| LiveKeys::load(keys, seal)).transpose()?;

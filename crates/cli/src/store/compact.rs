@@ -1,6 +1,7 @@
 //! `haul store compact`: frees the space of deleted objects.
 
-use haul_file_store::{CompactionReport, Store};
+use haul_file_store::CompactionReport;
+use haul_store_pool::Pool;
 use serde_json::json;
 
 use crate::args::CompactArgs;
@@ -9,7 +10,7 @@ use crate::progress::{Amount, Progress};
 use crate::report::{OrFail, Result};
 use crate::units::{Bytes, Count};
 
-pub(super) fn run(store: &Store, args: &CompactArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &CompactArgs) -> Result {
     let progress = Progress::new(args.progress.show, "volume", Amount::default());
     let compacted = store.compact_with_progress(&mut |done: &CompactionReport| {
         progress.set(Amount { things: done.volumes_removed, bytes: done.bytes_freed });

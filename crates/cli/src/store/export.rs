@@ -3,7 +3,8 @@
 use std::fs;
 
 use haul_disk::{Error as DiskError, OsDisk};
-use haul_file_store::{Damage, Store};
+use haul_file_store::Damage;
+use haul_store_pool::Pool;
 use haul_transfer::{
     Error, Export, ExportError, ExportEvents, ExportPlan, Exported, sync_file_system,
 };
@@ -22,7 +23,7 @@ use crate::units::Count;
 
 /// Exports objects. `found` is the damage found by recovery. If there is any, the export fails even
 /// if all listed objects were exported, because damaged objects may be missing from the listing.
-pub(super) fn run(store: &Store, found: &[Damage], args: &ExportArgs) -> Result {
+pub(super) fn run(store: &Pool, found: &[Damage], args: &ExportArgs) -> Result {
     let bucket = &args.from.bucket;
     store.bucket(bucket).or_fail(|| format!("cannot export {}", args.from))?;
     let objects = objects::all(store, bucket, &args.from.rest)?;

@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use haul_disk::{Pace, Pacer};
-use haul_file_store::{Object, Store};
+use haul_file_store::Object;
+use haul_store_pool::Pool;
 use haul_transfer::pieces;
 
 use super::failure::cannot_read;
@@ -16,7 +17,7 @@ use crate::args::GetArgs;
 use crate::output::{Output, print_line};
 use crate::report::{Exit, Failure, OrFail, Result};
 
-pub(super) fn run(store: &Store, args: &GetArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &GetArgs) -> Result {
     check_stdout(args.json, &args.file)?;
     let (bucket, key) = (&args.from.bucket, &args.from.key);
     let object = match args.version_id {

@@ -3,7 +3,8 @@
 use std::error::Error as StdError;
 use std::path::Path;
 
-use haul_file_store::{Error as StoreError, Store};
+use haul_file_store::Error as StoreError;
+use haul_store_pool::Pool;
 use haul_transfer::{Error, Import, ImportEvents, ImportPlan, Imported, Source};
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ pub(super) fn run(open: &OpenArgs, args: &ImportArgs) -> Result {
     })
 }
 
-pub(super) fn create_bucket(store: &Store, bucket: &str) -> Result {
+pub(super) fn create_bucket(store: &Pool, bucket: &str) -> Result {
     match store.create_bucket(bucket) {
         Err(StoreError::BucketExists { .. }) => Ok(()),
         other => other.or_fail(|| format!("cannot import into \"{bucket}\"")),

@@ -1,9 +1,10 @@
 //! `haul store ls`: lists buckets or objects.
 
 use haul_file_store::{
-    BucketInfo, ListEntry, ListVersionsRequest, ObjectInfo, Store, VersionId, VersionInfo,
+    BucketInfo, ListEntry, ListVersionsRequest, ObjectInfo, VersionId, VersionInfo,
     VersionListEntry,
 };
+use haul_store_pool::Pool;
 use serde_json::{Value, json};
 
 use super::objects;
@@ -16,7 +17,7 @@ use crate::report::{Failure, OrFail, Result};
 /// The number of versions that are listed by one call.
 const PAGE_VERSIONS: usize = 1000;
 
-pub(super) fn run(store: &Store, args: &LsArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &LsArgs) -> Result {
     let mut output = Output::new();
     match &args.place {
         None => {
@@ -31,7 +32,7 @@ pub(super) fn run(store: &Store, args: &LsArgs) -> Result {
     output.finish()
 }
 
-fn objects(store: &Store, location: &Location, args: &LsArgs, output: &mut Output) -> Result {
+fn objects(store: &Pool, location: &Location, args: &LsArgs, output: &mut Output) -> Result {
     let Location { bucket, rest: prefix } = location;
     store.bucket(bucket).or_fail(|| format!("cannot list {location}"))?;
     let delimiter = (!args.recursive).then_some("/");
@@ -48,7 +49,7 @@ fn objects(store: &Store, location: &Location, args: &LsArgs, output: &mut Outpu
 }
 
 /// Prints all versions and delete markers of the keys with a prefix.
-fn versions(store: &Store, location: &Location, args: &LsArgs, output: &mut Output) -> Result {
+fn versions(store: &Pool, location: &Location, args: &LsArgs, output: &mut Output) -> Result {
     let Location { bucket, rest: prefix } = location;
     let mut last: Option<(String, VersionId)> = None;
     loop {

@@ -18,7 +18,8 @@ mod tar;
 mod verify;
 mod versioning;
 
-use haul_file_store::{Damage, Store};
+use haul_file_store::Damage;
+use haul_store_pool::Pool;
 
 use crate::args::{StoreArgs, StoreCommand};
 use crate::open_store::{IfMissing, with_store};
@@ -26,7 +27,7 @@ use crate::report::Result;
 
 /// Opens the store and runs a subcommand on it.
 pub(crate) fn run(args: &StoreArgs) -> Result {
-    let with_store = |name: &str, work: &mut dyn FnMut(&Store, &[Damage]) -> Result| {
+    let with_store = |name: &str, work: &mut dyn FnMut(&Pool, &[Damage]) -> Result| {
         let if_missing = if name == "mb" { IfMissing::Create } else { IfMissing::Fail };
         with_store(&args.open, name, if_missing, work)
     };

@@ -1,6 +1,7 @@
 //! Lists the objects of a bucket, page by page.
 
-use haul_file_store::{ListEntry, ListRequest, ObjectInfo, Store};
+use haul_file_store::{ListEntry, ListRequest, ObjectInfo};
+use haul_store_pool::Pool;
 
 use crate::report::{OrFail, Result};
 
@@ -9,7 +10,7 @@ const PAGE_LINES: usize = 1000;
 /// Calls `each` with each line of the listing, in key order. With a `delimiter`, all keys that
 /// share a prefix up to the delimiter are one line.
 pub(super) fn list(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     prefix: &str,
     delimiter: Option<&str>,
@@ -29,7 +30,7 @@ pub(super) fn list(
 }
 
 /// Returns the objects of `bucket` whose keys begin with `prefix`.
-pub(super) fn all(store: &Store, bucket: &str, prefix: &str) -> Result<Vec<ObjectInfo>> {
+pub(super) fn all(store: &Pool, bucket: &str, prefix: &str) -> Result<Vec<ObjectInfo>> {
     let mut objects = Vec::new();
     list(store, bucket, prefix, None, |line| {
         if let ListEntry::Object(info) = line {

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use haul_file_store::{Attributes, Precondition, Store};
+use haul_file_store::{Attributes, Precondition};
+use haul_store_pool::Pool;
 use haul_transfer::{MTIME_ATTRIBUTE, Mtime, PIECE_BYTES};
 
 use super::ls::object_json;
@@ -12,12 +13,13 @@ use crate::args::PutArgs;
 use crate::output::print_line;
 use crate::report::{OrFail, Result};
 
-pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &PutArgs) -> Result {
     let cannot = || format!("cannot store {}", args.to);
     // This call fails before the input is read if the bucket does not exist.
     store.bucket(&args.to.bucket).or_fail(cannot)?;
     let mut input = open(&args.file)?;
-    let mut writer = store.object_writer(&args.to.bucket, input.bytes_expected).or_fail(cannot)?;
+    let mut writer =
+        store.object_writer(&args.to.bucket, &args.to.key, input.bytes_expected).or_fail(cannot)?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let read = match input.bytes.read(&mut piece) {

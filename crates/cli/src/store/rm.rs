@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use haul_file_store::Store;
+use haul_store_pool::Pool;
 use serde_json::{Value, json};
 
 use super::objects;
@@ -16,7 +16,7 @@ use crate::units::{Bytes, Count};
 /// The maximum number of objects deleted in one call, which makes the deletions durable together.
 const BATCH_KEYS: usize = 1000;
 
-pub(super) fn run(store: &Store, args: &RmArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &RmArgs) -> Result {
     let mut output = Output::new();
     let mut is_complete = true;
     for location in &args.places {
@@ -57,7 +57,7 @@ fn json(location: &Location, deleted: Deleted, is_recursive: bool) -> Value {
     json
 }
 
-fn delete_one(store: &Store, location: &Location) -> Result<Deleted> {
+fn delete_one(store: &Pool, location: &Location) -> Result<Deleted> {
     let Location { bucket, rest: key } = location;
     if key.is_empty() {
         return Err(Failure::new(format!("{location} is a bucket, not an object"))
@@ -73,7 +73,7 @@ fn delete_one(store: &Store, location: &Location) -> Result<Deleted> {
 }
 
 /// Deletes all objects with a prefix.
-fn delete_prefix(store: &Store, location: &Location, yes: bool) -> Result<Deleted> {
+fn delete_prefix(store: &Pool, location: &Location, yes: bool) -> Result<Deleted> {
     let Location { bucket, rest: prefix } = location;
     store.bucket(bucket).or_fail(|| format!("cannot delete from {bucket}"))?;
     let objects = objects::all(store, bucket, prefix)?;

@@ -1,6 +1,7 @@
 //! `haul store stat`: shows the properties of a bucket or an object.
 
-use haul_file_store::{BucketInfo, Object, Store};
+use haul_file_store::{BucketInfo, Object};
+use haul_store_pool::Pool;
 use serde_json::{Map, Value};
 
 use super::ls::{bucket_json, object_json};
@@ -10,7 +11,7 @@ use crate::output::{Name, Output};
 use crate::report::{OrFail, Result};
 use crate::units::Bytes;
 
-pub(super) fn run(store: &Store, args: &StatArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &StatArgs) -> Result {
     let (bucket, key) = (args.place.bucket.as_str(), args.place.rest.as_str());
     let cannot = || format!("cannot stat {}", args.place);
     let mut output = Output::new();

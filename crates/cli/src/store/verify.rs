@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use haul_file_store::{Damage, Store};
+use haul_file_store::Damage;
+use haul_store_pool::Pool;
 use serde_json::{Value, json};
 
 use crate::args::{AcceptDamageArgs, VerifyArgs};
@@ -16,7 +17,7 @@ use crate::units::Count;
 
 /// Verifies the whole store. `found` is the damage found by recovery. This damage is reported, too,
 /// because the verification misses affected objects that are no longer in the index.
-pub(super) fn run(store: &Store, found: &[Damage], args: &VerifyArgs) -> Result {
+pub(super) fn run(store: &Pool, found: &[Damage], args: &VerifyArgs) -> Result {
     let stats = store.stats();
     let all = Amount { things: stats.objects, bytes: stats.object_bytes };
     let progress = Progress::new(args.progress.show, "object", all);
@@ -88,7 +89,7 @@ fn damage_json(damage: &Damage) -> Value {
 }
 
 /// Records that the loss of unknown objects in damaged regions is accepted.
-pub(super) fn accept_damage(store: &Store, args: &AcceptDamageArgs) -> Result {
+pub(super) fn accept_damage(store: &Pool, args: &AcceptDamageArgs) -> Result {
     let accepted = store.accept_damage().or_fail(|| "cannot accept the damage".to_owned())?;
     let mut output = Output::new();
     if args.json {

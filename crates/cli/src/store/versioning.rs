@@ -1,13 +1,14 @@
 //! `haul store versioning`: shows or changes the versioning state of a bucket.
 
-use haul_file_store::{Store, Versioning};
+use haul_file_store::Versioning;
+use haul_store_pool::Pool;
 use serde_json::json;
 
 use crate::args::{VersioningArgs, VersioningChange};
 use crate::output::print_line;
 use crate::report::{OrFail, Result};
 
-pub(super) fn run(store: &Store, args: &VersioningArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &VersioningArgs) -> Result {
     let bucket = &args.bucket;
     if let Some(change) = args.change {
         let (versioning, verb) = match change {

@@ -10,6 +10,7 @@ mod archives;
 mod cache;
 mod cache_order;
 mod damage;
+mod disks;
 mod doctor;
 mod dups;
 mod dups_filters;

@@ -104,7 +104,7 @@ fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
         let outcome = at.map(|at| {
             records.push((change, at));
             Counters::count(&inner.counters.local().puts);
-            StoredObject { info, location: at.into() }
+            StoredObject { info, location: inner.location(at) }
         });
         locks.push(held);
         outcomes.push((resolver, outcome));

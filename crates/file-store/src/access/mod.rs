@@ -5,7 +5,6 @@ pub(crate) mod get;
 pub(crate) mod get_many;
 pub(crate) mod put;
 pub(crate) mod put_many;
-pub(crate) mod range;
 mod start_put;
 pub(crate) mod stored;
 pub(crate) mod upload;

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use haul_append_log::{SpacePriority, Ticket};
 
 use crate::counters::Counters;
 use crate::error::{Error, Result};
-use crate::format::{Head, Kind, block_checksums};
+use crate::format::{FilePart, Head, Kind, block_checksums};
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::quotas::{Reserved, WriteGrant};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
-use crate::needles::object::Object;
+use crate::needles::object::{Files, Object};
 use crate::needles::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::object::{
     Attributes, BucketId, ObjectInfo, Precondition, StoredObject, TargetBucket, Usage, Versioning,
@@ -22,12 +23,15 @@ use crate::replication::confirmation::acknowledge;
 use crate::store::Store;
 use crate::versions::retain::{next_version, retain_current};
 
+/// The bytes that are read at once from a file in another store.
+const COPY_BYTES: usize = 1 << 20;
+
 /// The content of a new object.
 pub(crate) enum Source<'a> {
     /// Bytes that are stored in the needle.
     Bytes(&'a [u8]),
-    /// A file that no needle references yet.
-    NewFile(UnreferencedFile),
+    /// Files that no needle references yet.
+    NewFiles(Vec<UnreferencedFile>),
     /// Files that another object or an upload already references.
     Shared,
 }
@@ -37,7 +41,7 @@ impl Source<'_> {
     fn data(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::NewFile(_) | Self::Shared => &[],
+            Self::NewFiles(_) | Self::Shared => &[],
         }
     }
 }
@@ -174,8 +178,9 @@ impl Store {
                 self.store(bucket.id, head, attributes, precondition, source, reserved)
             }
             Content::File(file) => {
+                let file = self.own_file(file)?;
                 head.files.extend(file.part());
-                let source = Source::NewFile(file);
+                let source = Source::NewFiles(vec![file]);
                 self.store(bucket.id, head, attributes, precondition, source, reserved)
             }
         }
@@ -244,16 +249,16 @@ impl Store {
             versioning,
             &reserved,
         )?;
-        if let Source::NewFile(file) = source {
+        if let Source::NewFiles(files) = source {
             // From here on the needle may become durable, even if the wait fails.
-            file.keep();
+            files.iter_mut().for_each(UnreferencedFile::keep);
         }
         let at = ticket.wait()?;
         let info = head.info();
         let object = Change { head, replaces, reserved };
         self.apply(std::iter::once(object).chain(tombstones).collect(), at);
         Counters::count(&inner.counters.local().puts);
-        Ok(StoredObject { info, location: at.into() })
+        Ok(StoredObject { info, location: inner.location(at) })
     }
 
     /// Stores one key's object under another key. A big object's files are shared, not copied.
@@ -276,7 +281,8 @@ impl Store {
     }
 
     /// Stores an object under another key like [`Store::copy`]. The object was opened with its
-    /// content: it may be a version that [`Store::get_version`] returned. The copy gets the ETag in
+    /// content: it may be a version that [`Store::get_version`] returned, and it may be in another
+    /// store of a pool, from which a big object's files are copied. The copy gets the ETag in
     /// `object`. A caller that sets another ETag there turns an object in parts into a copy in one
     /// piece.
     ///
@@ -329,10 +335,65 @@ impl Store {
                 self.store(None, head, attributes, precondition, source, Reserved::nothing())
             }
             // The files count for each object that shares them.
-            None => {
+            None if object.is_in(&self.inner) => {
                 head.files = object.files().to_vec();
                 let source = Source::Shared;
                 self.store(None, head, attributes, precondition, source, Reserved::nothing())
+            }
+            None => {
+                let added = Usage { bytes: head.bytes, objects: 1 };
+                let reserved = self.inner.keyspace.reserve(to.0, added)?;
+                let files = object.open_files().map(|files| self.copy_files(files));
+                let files = files.unwrap_or_else(|| Ok(Vec::new()))?;
+                head.files = files.iter().filter_map(UnreferencedFile::part).collect();
+                let source = Source::NewFiles(files);
+                self.store(None, head, attributes, precondition, source, reserved)
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Copies files of another store, each to a file of its own. The caller holds no lock.
+    pub(crate) fn copy_files(&self, files: &Files) -> Result<Vec<UnreferencedFile>> {
+        let mut start = 0;
+        let copy = |part: &FilePart| {
+            let read = |offset, bytes_max| files.read(start + offset, bytes_max);
+            let copied = self.copy_file(part.bytes, read);
+            start += part.bytes;
+            copied
+        };
+        files.parts.iter().map(copy).collect()
+    }
+
+    /// Returns a file in this store with the content of `file`, which may be in another one.
+    pub(crate) fn own_file(&self, file: UnreferencedFile) -> Result<UnreferencedFile> {
+        let Some(part) = file.part().filter(|_| !file.is_in(&self.inner.objects)) else {
+            return Ok(file);
+        };
+        let reader = file.open(part)?;
+        self.copy_file(part.bytes, |offset, bytes_max| reader.read(offset, bytes_max))
+    }
+
+    fn copy_file(
+        &self,
+        bytes: u64,
+        read: impl Fn(u64, usize) -> Result<Bytes>,
+    ) -> Result<UnreferencedFile> {
+        let mut writer = self.new_writer(0, Some(bytes), WriteGrant::default())?;
+        while writer.bytes() < bytes {
+            let left = usize::try_from(bytes - writer.bytes()).unwrap_or(usize::MAX);
+            let read = read(writer.bytes(), left.min(COPY_BYTES))?;
+            if read.is_empty() {
+                let what = format!("a file ends at byte {} of {bytes}", writer.bytes());
+                return Err(Error::Invalid { what });
+            }
+            writer.write(&read)?;
+        }
+        match writer.finish()?.into_content().0 {
+            Content::File(file) => Ok(file),
+            Content::Memory(_) => {
+                Err(Error::Invalid { what: "the writer of a file returned memory".to_owned() })
             }
         }
     }

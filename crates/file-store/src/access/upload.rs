@@ -94,10 +94,11 @@ impl Store {
         head.part = number;
         head.bytes = written.bytes();
         head.etag = written.etag();
-        let (Content::File(mut file), mut reserved) = written.into_content() else {
+        let (Content::File(file), mut reserved) = written.into_content() else {
             let what = "a part must be written with a part writer".to_owned();
             return Err(Error::Invalid { what });
         };
+        let mut file = self.own_file(file)?;
         head.files.extend(file.part());
         let put = || {
             let earlier = std::mem::take(&mut reserved);

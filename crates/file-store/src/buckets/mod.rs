@@ -6,8 +6,10 @@ pub(crate) mod settings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use haul_append_log::SpacePriority;
+use haul_sync::RwLockWriteGuard;
 
 use crate::buckets::needle::change_bucket_attributes;
 use crate::buckets::quota::OWNER_SETTING;
@@ -19,11 +21,53 @@ use crate::index::entry::Change;
 use crate::index::uploads::in_bucket;
 use crate::index::version_names::{locked_bucket, quota_bucket, suspended_bucket, versions_bucket};
 use crate::keys::check_bucket;
-use crate::object::{Attributes, BucketId, BucketInfo, Quota, QuotaState, Usage};
+use crate::object::{Attributes, BucketId, BucketInfo, NewBucket, Quota, QuotaState, Usage};
 use crate::replication::confirmation::acknowledge;
 use crate::settings::cache::BucketSettings;
 use crate::settings::check::check_setting;
 use crate::store::Store;
+
+/// A store without writers; returned by [`Store::lock_buckets`].
+#[derive(Debug)]
+pub struct LockedBuckets<'a> {
+    store: &'a Store,
+    _exclusive: RwLockWriteGuard<'a, ()>,
+}
+
+impl LockedBuckets<'_> {
+    /// Checks that a bucket can be deleted.
+    ///
+    /// # Errors
+    /// Fails like [`Store::delete_bucket`].
+    pub fn check_empty(&self, bucket: &str) -> Result<()> {
+        self.store.check_empty(bucket).map(drop)
+    }
+
+    /// Deletes a bucket like [`Store::delete_bucket`], but does not wait for the store's copy.
+    ///
+    /// # Errors
+    /// Fails like [`Store::delete_bucket`].
+    ///
+    /// # Durability
+    /// The deletion survives a power cut when this returns.
+    pub fn delete(&self, bucket: &str) -> Result<()> {
+        let inner = &*self.store.inner;
+        // The empty key is the bucket's own lock. Compaction does not take the gate, but holds this
+        // lock while it moves the bucket's needle, which it must not append after this change.
+        let _lock = inner.keyspace.keys.lock(bucket, "");
+        let internal = self.store.check_empty(bucket)?;
+        let names = std::iter::once(bucket).chain(internal.iter().map(String::as_str));
+        let _writer = inner.keyspace.writers.enter();
+        let change = |bucket| {
+            let mut head = Head::new(Kind::BucketDeleted, bucket, "");
+            head.version = inner.keyspace.clock.next();
+            Change::from(head)
+        };
+        inner.commit_heads(names.map(change).collect(), SpacePriority::Reserve)?;
+        self.store.forget(bucket);
+        Ok(())
+    }
+}
 
 impl Store {
     /// Creates a bucket.
@@ -34,42 +78,54 @@ impl Store {
     /// # Durability
     /// The bucket survives a power cut when this returns.
     pub fn create_bucket(&self, bucket: &str) -> Result<()> {
-        self.create_bucket_with(bucket, &Attributes::new())
+        self.create_bucket_with(bucket, &NewBucket::default())
     }
 
-    /// Creates an empty bucket with settings.
+    /// Creates an empty bucket with settings, and with object lock if required.
     ///
     /// # Errors
     /// Fails like [`Store::create_bucket`]; [`Error::Invalid`] like [`Store::set_bucket_setting`].
     ///
     /// # Durability
-    /// The bucket and its settings survive a power cut when this returns.
-    pub fn create_bucket_with(&self, bucket: &str, settings: &Attributes) -> Result<()> {
+    /// The bucket, its settings and its states survive a power cut when this returns. A power cut
+    /// before that leaves all of them or no bucket.
+    pub fn create_bucket_with(&self, bucket: &str, new: &NewBucket) -> Result<()> {
         check_bucket(bucket)?;
-        settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
-        acknowledge(&self.inner, self.inner.with_space(|| self.try_create_bucket(bucket, settings)))
+        new.settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
+        acknowledge(&self.inner, self.inner.with_space(|| self.try_create_bucket(bucket, new)))
     }
 
-    fn try_create_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
-        let _exclusive = self.inner.keyspace.gate.write();
-        let _lock = self.inner.keyspace.keys.lock(bucket, "");
-        if self.inner.keyspace.index.read().buckets.contains_key(bucket) {
+    fn try_create_bucket(&self, bucket: &str, new: &NewBucket) -> Result<()> {
+        let inner = &*self.inner;
+        inner.check_writable()?;
+        let _exclusive = inner.keyspace.gate.write();
+        let _lock = inner.keyspace.keys.lock(bucket, "");
+        if inner.keyspace.index.read().buckets.contains_key(bucket) {
             return Err(Error::BucketExists { bucket: bucket.to_owned() });
         }
-        // Registers a writer: the index does not know this needle until it is applied.
-        let _writer = self.inner.keyspace.writers.enter();
-        let mut head = Head::new(Kind::BucketCreated, bucket, "");
-        head.version = self.inner.keyspace.clock.next();
-        let at = self.inner.append(&head.encode(settings), &[], SpacePriority::Ordinary)?.wait()?;
-        self.apply(vec![head.into()], at);
-        self.created(bucket, settings);
-        Ok(())
-    }
-
-    /// Records a new bucket's owner, and removes cached data about an earlier bucket of this name.
-    pub(crate) fn created(&self, bucket: &str, settings: &Attributes) {
+        // Registers a writer: the index does not know these needles until they are applied.
+        let _writer = inner.keyspace.writers.enter();
+        if let Some(id) = new.id {
+            inner.keyspace.clock.advance_past(id.0);
+        }
+        let mut named = Head::new(Kind::BucketCreated, bucket, "");
+        named.version = new.id.map_or_else(|| inner.keyspace.clock.next(), |id| id.0);
+        let (mut heads, mut record) = (Vec::new(), named.encode(&new.settings));
+        heads.push(named);
+        if new.has_object_lock {
+            inner.keyspace.has_versions.store(true, Ordering::Relaxed);
+            for name in [versions_bucket(bucket), locked_bucket(bucket)] {
+                let mut head = Head::new(Kind::BucketCreated, &name, "");
+                head.version = inner.keyspace.clock.next();
+                record.extend(head.encode(&Attributes::new()));
+                heads.push(head);
+            }
+        }
+        let at = inner.append(&record, &[], SpacePriority::Ordinary)?.wait()?;
+        self.apply(heads.into_iter().map(Change::from).collect(), at);
         self.forget(bucket);
-        self.inner.keyspace.quotas.set_owner(bucket, settings.get(OWNER_SETTING));
+        inner.keyspace.quotas().set_owner(bucket, new.settings.get(OWNER_SETTING));
+        Ok(())
     }
 
     /// Deletes a bucket without objects and uploads.
@@ -81,14 +137,19 @@ impl Store {
     /// # Durability
     /// The deletion survives a power cut when this returns.
     pub fn delete_bucket(&self, bucket: &str) -> Result<()> {
-        acknowledge(&self.inner, self.inner.with_space(|| self.try_delete_bucket(bucket)))
+        let delete = || self.lock_buckets().delete(bucket);
+        acknowledge(&self.inner, self.inner.with_space(delete))
     }
 
-    fn try_delete_bucket(&self, bucket: &str) -> Result<()> {
-        let _exclusive = self.inner.keyspace.gate.write();
-        // The empty key is the bucket's own lock. Compaction does not take the gate, but holds this
-        // lock while it moves the bucket's needle, which it must not append after this change.
-        let _lock = self.inner.keyspace.keys.lock(bucket, "");
+    /// Keeps all writers out of the store until the result is dropped, so that a bucket can be
+    /// deleted from several stores of a pool at once.
+    #[must_use]
+    pub fn lock_buckets(&self) -> LockedBuckets<'_> {
+        LockedBuckets { store: self, _exclusive: self.inner.keyspace.gate.write() }
+    }
+
+    /// Returns the internal buckets of an empty bucket.
+    fn check_empty(&self, bucket: &str) -> Result<Vec<String>> {
         let index = self.inner.keyspace.index.read();
         let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
         let found = index.buckets.get(bucket).filter(|_| index.has_bucket(bucket));
@@ -112,24 +173,14 @@ impl Store {
         if objects > 0 || uploading {
             return Err(Error::BucketNotEmpty { bucket: bucket.to_owned() });
         }
-        drop(index);
-        let names = std::iter::once(bucket).chain(internal.iter().map(String::as_str));
-        let _writer = self.inner.keyspace.writers.enter();
-        let change = |bucket| {
-            let mut head = Head::new(Kind::BucketDeleted, bucket, "");
-            head.version = self.inner.keyspace.clock.next();
-            Change::from(head)
-        };
-        self.inner.commit_heads(names.map(change).collect(), SpacePriority::Reserve)?;
-        self.forget(bucket);
-        Ok(())
+        Ok(internal)
     }
 
     /// Removes cached data about a bucket that is created or deleted.
     fn forget(&self, bucket: &str) {
         self.inner.maintenance.lifecycle.forget(bucket);
         self.inner.keyspace.settings.forget(bucket);
-        self.inner.keyspace.quotas.forget(bucket);
+        self.inner.keyspace.quotas().forget(bucket);
     }
 
     /// Returns a bucket's description.
@@ -188,7 +239,7 @@ impl Store {
             };
             change_bucket_attributes(&self.inner, bucket, change, |attributes| {
                 if name == OWNER_SETTING {
-                    self.inner.keyspace.quotas.set_owner(bucket, value);
+                    self.inner.keyspace.quotas().set_owner(bucket, value);
                 }
                 self.inner.keyspace.settings.insert(bucket, without_rules(&attributes));
             })
@@ -230,22 +281,24 @@ impl Store {
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if the quota cannot be read.
     pub fn quota(&self, bucket: &str) -> Result<QuotaState> {
-        let index = self.inner.keyspace.index.read();
-        index.check_bucket(bucket)?;
-        self.inner.keyspace.quotas.bucket(&*index, bucket)
+        let keyspace = &self.inner.keyspace;
+        keyspace.index.read().check_bucket(bucket)?;
+        keyspace.shared_quotas.with_totals(|totals| keyspace.quotas().bucket(totals, bucket))
     }
 
     /// Returns the buckets that have a quota, sorted by name, without I/O.
     #[must_use]
     pub fn quotas(&self) -> Vec<QuotaState> {
-        self.inner.keyspace.quotas.buckets(&*self.inner.keyspace.index.read())
+        let keyspace = &self.inner.keyspace;
+        keyspace.shared_quotas.with_totals(|totals| keyspace.quotas().buckets(totals))
     }
 
     /// Returns the owners that have a quota, with their buckets' usage, sorted by name, without
     /// I/O.
     #[must_use]
     pub fn owner_quotas(&self) -> Vec<QuotaState> {
-        self.inner.keyspace.quotas.owners(&*self.inner.keyspace.index.read())
+        let keyspace = &self.inner.keyspace;
+        keyspace.shared_quotas.with_totals(|totals| keyspace.quotas().owners(totals))
     }
 
     /// Checks that the quotas currently allow a write that adds `added` to a bucket. A caller can
@@ -255,10 +308,10 @@ impl Store {
     /// [`Error::QuotaExceeded`]; [`Error::Damaged`] if the bucket has a quota that cannot be read.
     pub fn check_quota(&self, bucket: &str, added: Usage) -> Result<()> {
         let keyspace = &self.inner.keyspace;
-        if !keyspace.quotas.is_any() {
+        if !keyspace.quotas().is_any() {
             return Ok(());
         }
-        keyspace.quotas.check(&*keyspace.index.read(), bucket, added)
+        keyspace.shared_quotas.with_totals(|totals| keyspace.quotas().check(totals, bucket, added))
     }
 
     /// Replaces the quotas of all owners, until the store is closed. The first call with an owner
@@ -270,7 +323,7 @@ impl Store {
     pub fn set_owner_quotas(&self, quotas: &BTreeMap<String, Quota>) -> Result<()> {
         let inner = &*self.inner;
         // First, so that a bucket that is created meanwhile has its owner.
-        if inner.keyspace.quotas.set_owners(quotas).is_empty() {
+        if inner.keyspace.quotas().set_owners(quotas).is_empty() {
             return Ok(());
         }
         let index = inner.keyspace.index.read();

@@ -44,7 +44,7 @@ pub(super) fn set(inner: &Inner, bucket: &str, quota: Quota) -> Result<()> {
     head.version = inner.keyspace.clock.next();
     let at = inner.append(&head.encode(&to_attributes(quota)), &[], priority)?.wait()?;
     inner.apply(vec![head.into()], at);
-    inner.keyspace.quotas.set_bucket(bucket, Limit::Known(quota));
+    inner.keyspace.quotas().set_bucket(bucket, Limit::Known(quota));
     Ok(())
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn load(inner: &Inner) -> Result<()> {
             Err(Error::Damaged { file, offset, what }) => Limit::Damaged { file, offset, what },
             Err(error) => return Err(error),
         };
-        inner.keyspace.quotas.set_bucket(&bucket, limit);
+        inner.keyspace.quotas().set_bucket(&bucket, limit);
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ pub(super) fn set_owner(inner: &Inner, bucket: &str) -> Result<()> {
     // No other bucket takes the name meanwhile.
     let _gate = inner.keyspace.gate.read();
     let settings = bucket_settings(inner, bucket)?;
-    inner.keyspace.quotas.set_owner(bucket, settings.get(OWNER_SETTING));
+    inner.keyspace.quotas().set_owner(bucket, settings.get(OWNER_SETTING));
     Ok(())
 }
 

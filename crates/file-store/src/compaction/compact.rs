@@ -39,6 +39,19 @@ pub struct CompactionReport {
     pub bytes_left: u64,
 }
 
+impl CompactionReport {
+    /// Returns the reports of two stores of a pool together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            volumes_removed: self.volumes_removed + other.volumes_removed,
+            bytes_freed: self.bytes_freed + other.bytes_freed,
+            bytes_moved: self.bytes_moved + other.bytes_moved,
+            bytes_left: self.bytes_left + other.bytes_left,
+        }
+    }
+}
+
 /// The volumes from which the next one to compact is chosen.
 #[derive(Debug, Clone, Copy)]
 enum VolumeFilter<'a> {

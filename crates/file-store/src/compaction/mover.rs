@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::format::{Head, Kind, needles};
 use crate::index::entry::{Change, Replaced};
 use crate::index::quotas::Reserved;
+use crate::index::uploads::UploadName;
 use crate::index::version_names::owner;
 use crate::inner::Inner;
 use crate::locks::KeyGuard;
@@ -148,7 +149,11 @@ impl<'a> Mover<'a> {
             Kind::BucketDeleted => {
                 !self.inner.keyspace.index.read().buckets.contains_key(head.bucket.as_str())
             }
-            Kind::UploadEnded => true,
+            // A move between the stores of a pool may have brought the upload back. It has all
+            // parts of the upload that ended, or newer ones.
+            Kind::UploadEnded => {
+                !self.inner.keyspace.index.read().uploads.contains_key(&UploadName::of(head))
+            }
             Kind::Object | Kind::BucketCreated | Kind::UploadStarted | Kind::Part => {
                 self.inner.keyspace.index.read().is_live(head, at)
             }

@@ -12,7 +12,7 @@ pub struct Deletion<'a> {
     pub version: Option<VersionId>,
     /// Returns `false` for an object or version that must not be deleted. It is called while the
     /// key is locked, so it must not call the store.
-    pub condition: Option<&'a dyn Fn(&ObjectInfo) -> bool>,
+    pub condition: Option<&'a (dyn Fn(&ObjectInfo) -> bool + Sync)>,
     /// `true` to delete a version although it is retained in governance mode.
     pub bypass_governance: bool,
 }

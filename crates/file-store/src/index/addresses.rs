@@ -100,7 +100,8 @@ pub(crate) struct Addresses {
 
 impl From<Position> for ObjectLocation {
     fn from(at: Position) -> Self {
-        Self { lsn: at.lsn, bytes_hint: CLASS_BYTES[class(at.payload_bytes)] }
+        let bytes_hint = CLASS_BYTES[class(at.payload_bytes)];
+        Self { lsn: at.lsn, bytes_hint, member: 0 }
     }
 }
 

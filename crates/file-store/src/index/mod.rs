@@ -16,6 +16,7 @@ pub(crate) mod list;
 pub(crate) mod locations;
 pub(crate) mod quotas;
 pub(crate) mod runs;
+pub(crate) mod stored_keys;
 pub(crate) mod uploads;
 mod usage;
 pub(crate) mod version_list;

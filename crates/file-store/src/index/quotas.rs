@@ -9,6 +9,7 @@
 //! it counts once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -25,6 +26,12 @@ const OBJECTS: &str = "objects";
 /// The usage of each bucket. The index implements it; the caller has locked the index.
 pub(crate) trait Totals {
     fn usage(&self, bucket: &str) -> Usage;
+}
+
+/// An index that can be locked, so that its totals do not change.
+pub(crate) trait LockTotals: Debug + Send + Sync {
+    /// Locks the index until the result is dropped.
+    fn lock(&self) -> Box<dyn Totals + '_>;
 }
 
 /// The quotas of an open store. Their lock is taken after the index lock.

@@ -2,12 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use haul_sync::{ShardedRwLock, ShardedRwLockReadGuard};
+
 use crate::index::Index;
-use crate::index::quotas::Totals;
+use crate::index::quotas::{LockTotals, Totals};
 use crate::index::uploads::{Upload, UploadName};
 use crate::index::version_names::versions_bucket;
 use crate::index::volumes::subtract;
 use crate::object::Usage;
+
+impl LockTotals for ShardedRwLock<Index> {
+    fn lock(&self) -> Box<dyn Totals + '_> {
+        Box::new(self.read())
+    }
+}
+
+impl Totals for ShardedRwLockReadGuard<'_, Index> {
+    fn usage(&self, bucket: &str) -> Usage {
+        (**self).usage(bucket)
+    }
+}
 
 impl Totals for Index {
     /// Returns a bucket's usage: its objects, their older versions and delete markers, and the

@@ -33,8 +33,8 @@ impl SweepReport {
         self.expired_objects > 0 || self.expired_versions > 0 || self.aborted_uploads > 0
     }
 
-    /// Adds the counts of one step.
-    pub(crate) fn add(&mut self, step: &Self) {
+    /// Adds the counts of one step, or of the sweep of another store of a pool.
+    pub fn add(&mut self, step: &Self) {
         self.scanned_keys += step.scanned_keys;
         self.tag_reads += step.tag_reads;
         self.expired_objects += step.expired_objects;

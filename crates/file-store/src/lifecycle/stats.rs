@@ -40,6 +40,29 @@ pub struct LifecycleStats {
     pub last_sweep_us: u64,
 }
 
+impl LifecycleStats {
+    /// Returns the statistics of two stores of a pool together.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        let (last_sweep, last_sweep_us) =
+            (self.last_sweep, self.last_sweep_us).max((other.last_sweep, other.last_sweep_us));
+        Self {
+            sweeping: self.sweeping || other.sweeping,
+            sweeps: self.sweeps + other.sweeps,
+            scanned_keys: self.scanned_keys + other.scanned_keys,
+            tag_reads: self.tag_reads + other.tag_reads,
+            expired_objects: self.expired_objects + other.expired_objects,
+            expired_versions: self.expired_versions + other.expired_versions,
+            expired_bytes: self.expired_bytes + other.expired_bytes,
+            aborted_uploads: self.aborted_uploads + other.aborted_uploads,
+            skipped: self.skipped + other.skipped,
+            locked: self.locked + other.locked,
+            errors: self.errors + other.errors,
+            last_sweep,
+            last_sweep_us,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct LifecycleCounters {
     sweeping: AtomicBool,

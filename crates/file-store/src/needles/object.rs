@@ -192,6 +192,19 @@ impl Object {
         self.files().is_empty()
     }
 
+    /// Returns `true` if the object's files are in this store.
+    pub(crate) fn is_in(&self, inner: &Arc<Inner>) -> bool {
+        matches!(&self.content, Content::Files(files) if Arc::ptr_eq(&files.inner, inner))
+    }
+
+    /// Returns the files of a big object that was opened with its content.
+    pub(crate) fn open_files(&self) -> Option<&Files> {
+        match &self.content {
+            Content::Files(files) => Some(files),
+            _ => None,
+        }
+    }
+
     pub(crate) fn in_memory(&self) -> Option<&Bytes> {
         match &self.content {
             Content::Memory(bytes) => Some(bytes),
@@ -209,7 +222,16 @@ impl Object {
 }
 
 impl Files {
-    fn read(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
+    /// References files until the result is dropped. The caller has locked the key whose needles
+    /// reference them.
+    pub(crate) fn pin(inner: &Arc<Inner>, bucket: &str, key: &str, parts: &[FilePart]) -> Self {
+        inner.keyspace.index.write().files.pin(parts);
+        let name = (bucket.to_owned(), key.to_owned());
+        Self { inner: Arc::clone(inner), name, parts: parts.into(), open: Mutex::new(None) }
+    }
+
+    /// Reads and verifies up to `bytes_max` bytes at `offset` in the files, one after another.
+    pub(crate) fn read(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
         let Some((number, start)) = self.part_at(offset) else { return Ok(Bytes::new()) };
         let reader = self.reader(number, self.parts[number]);
         let read = reader.and_then(|reader| reader.read(offset - start, bytes_max));

@@ -7,7 +7,7 @@ use haul_append_log::{self as log, Position, Record};
 use haul_sync::Mutex;
 
 use crate::error::Result;
-use crate::format::{Needle, NeedleError};
+use crate::format::{Head, Needle, NeedleError};
 use crate::index::addresses::Candidate;
 use crate::index::entry::Entry;
 use crate::inner::Inner;
@@ -123,6 +123,12 @@ impl Inner {
 
     /// Reads the attributes in an upload's or a part's needle.
     pub(crate) fn read_attributes(&self, at: Position) -> Result<Attributes> {
+        self.read_head_at(at).map(|(_, attributes)| attributes)
+    }
+
+    /// Reads the head of the needle at the start of a record, without its data. The caller has
+    /// locked the key, so that compaction does not remove the record.
+    pub(crate) fn read_head_at(&self, at: Position) -> Result<(Head, Attributes)> {
         let mut front = vec![0; HEAD_READ_BYTES.min(at.payload_bytes as usize)];
         loop {
             self.volumes
@@ -134,7 +140,10 @@ impl Inner {
                 Err(NeedleError::Needs(bytes)) if bytes <= at.payload_bytes as usize => {
                     front.resize(bytes, 0);
                 }
-                decoded => return Ok(self.check(decoded, at)?.attributes),
+                decoded => {
+                    let needle = self.check(decoded, at)?;
+                    return Ok((needle.head, needle.attributes));
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use haul_append_log::SpacePriority;
+use haul_append_log::{Position, SpacePriority};
 
 use crate::error::Result;
 use crate::format::{Head, Kind, block_checksums};
@@ -11,6 +11,7 @@ use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::quotas::Reserved;
 use crate::inner::Inner;
 use crate::needles::apply::AppendedRecord;
+use crate::needles::lookup::Read;
 use crate::needles::object::Content;
 use crate::needles::written::{Content as Written, ObjectWriter, UnreferencedFile};
 use crate::object::Attributes;
@@ -38,6 +39,35 @@ pub(crate) fn read_stored(inner: &Inner, bucket: &str, key: &str) -> Result<Stor
         }
     };
     Ok(StoredObject { entry, attributes, data })
+}
+
+/// Reads the object at `at` in any bucket, like [`read_stored`]. Damage to any byte of the record is
+/// an error, so the version is always exact. The caller has locked the key and looked it up.
+///
+/// # Errors
+/// [`Error::Damaged`](crate::Error::Damaged), which is also recorded; an error of a read.
+pub(crate) fn read_stored_at(
+    inner: &Inner,
+    at: Position,
+    bucket: &str,
+    key: &str,
+) -> Result<StoredObject> {
+    let read = || {
+        let record = inner.volumes.log.read(at);
+        let record = record.map_err(|error| inner.map_missing_volume(at.lsn, error.into()))?;
+        inner.counters.local().needle_read(record.payload().len());
+        let Read::Found(entry, (attributes, Content::Memory(data))) =
+            inner.content(record, bucket, key)?
+        else {
+            return Err(inner.damaged(at.lsn, "the needle is not that of the object"));
+        };
+        let file_bytes: u128 = entry.files.iter().map(|file| u128::from(file.bytes)).sum();
+        if !entry.files.is_empty() && file_bytes != u128::from(entry.bytes) {
+            return Err(inner.damaged(at.lsn, "its files do not have the length of the object"));
+        }
+        Ok(StoredObject { entry, attributes, data })
+    };
+    read().inspect_err(|error| inner.volumes.damage.note(bucket, key, error))
 }
 
 /// Stores an object unchanged, with its version, under another key: appends its needle. The caller

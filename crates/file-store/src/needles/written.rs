@@ -6,7 +6,7 @@ use md5::{Digest, Md5};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::big_files::directory::Objects;
-use crate::big_files::file::BigWriter;
+use crate::big_files::file::{BigReader, BigWriter};
 use crate::error::Result;
 use crate::format::FilePart;
 use crate::index::quotas::{Reserved, WriteGrant};
@@ -27,7 +27,8 @@ pub struct ObjectWriter {
     grant: WriteGrant,
 }
 
-/// Complete content that is not stored under a key yet. Dropping it discards the content.
+/// Complete content that is not stored under a key yet. Dropping it discards the content. It can be
+/// stored in another store of a pool than the one that returned its writer; a file is then copied.
 #[derive(Debug)]
 pub struct WrittenContent {
     bytes: u64,
@@ -52,6 +53,14 @@ pub(crate) struct UnreferencedFile {
 impl UnreferencedFile {
     pub(crate) fn part(&self) -> Option<FilePart> {
         self.part
+    }
+
+    pub(crate) fn is_in(&self, objects: &Arc<Objects>) -> bool {
+        Arc::ptr_eq(&self.objects, objects)
+    }
+
+    pub(crate) fn open(&self, part: FilePart) -> Result<BigReader> {
+        BigReader::open(&self.objects, part)
     }
 
     /// Keeps the file when this value is dropped, because a needle may reference it.

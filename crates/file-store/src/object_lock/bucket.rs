@@ -7,57 +7,17 @@ use haul_append_log::SpacePriority;
 
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
-use crate::index::entry::Change;
-use crate::index::version_names::{locked_bucket, versions_bucket};
+use crate::index::version_names::locked_bucket;
 use crate::inner::Inner;
-use crate::keys::check_bucket;
 use crate::object::{Attributes, Versioning};
 use crate::object_lock::lock::DefaultRetention;
 use crate::replication::confirmation::acknowledge;
-use crate::settings::check::check_setting;
 use crate::store::Store;
 
 /// The name of the setting.
 const DEFAULT_RETENTION: &str = "object-lock.default";
 
 impl Store {
-    /// Creates an empty bucket like [`Store::create_bucket_with`], with versioning and object lock.
-    ///
-    /// # Errors
-    /// Fails like [`Store::create_bucket_with`].
-    ///
-    /// # Durability
-    /// The bucket, its settings and both states survive a power cut when this returns. A power cut
-    /// before that leaves all of them or no bucket.
-    pub fn create_locked_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
-        check_bucket(bucket)?;
-        settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
-        let create = || self.try_create_locked_bucket(bucket, settings);
-        acknowledge(&self.inner, self.inner.with_space(create))
-    }
-
-    fn try_create_locked_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
-        let inner = &*self.inner;
-        inner.check_writable()?;
-        let _exclusive = inner.keyspace.gate.write();
-        let _lock = inner.keyspace.keys.lock(bucket, "");
-        if inner.keyspace.index.read().buckets.contains_key(bucket) {
-            return Err(Error::BucketExists { bucket: bucket.to_owned() });
-        }
-        inner.keyspace.has_versions.store(true, Ordering::Relaxed);
-        let _writer = inner.keyspace.writers.enter();
-        let names = [bucket, &versions_bucket(bucket), &locked_bucket(bucket)];
-        let heads = names.map(|name| head_of_new_bucket(inner, name));
-        let none = Attributes::new();
-        let attributes = [settings, &none, &none];
-        let encoded = heads.iter().zip(attributes).flat_map(|(head, all)| head.encode(all));
-        let record: Vec<u8> = encoded.collect();
-        let at = inner.append(&record, &[], SpacePriority::Ordinary)?.wait()?;
-        inner.apply(heads.map(Change::from).into(), at);
-        self.created(bucket, settings);
-        Ok(())
-    }
-
     /// Enables object lock in a bucket, forever.
     ///
     /// # Errors

@@ -5,7 +5,8 @@
 //! an internal bucket exists if locks are enabled in it, so that no request reads this state from
 //! the disk; the default retention is a bucket setting.
 //!
-//! Each function that removes a version calls `check`, while it holds the key's lock.
+//! Each function that removes a version calls `check`, while it holds the key's lock. A move to
+//! another store does not: it removes a version that the other store has, with its lock.
 
 pub(crate) mod bucket;
 pub(crate) mod check;

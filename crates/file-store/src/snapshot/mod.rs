@@ -42,6 +42,21 @@ pub struct SnapshotInfo {
     pub copied_bytes: u64,
 }
 
+impl SnapshotInfo {
+    /// Returns the snapshots of two stores of a pool together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            objects: self.objects + other.objects,
+            object_bytes: self.object_bytes + other.object_bytes,
+            volumes: self.volumes + other.volumes,
+            big_files: self.big_files + other.big_files,
+            linked_bytes: self.linked_bytes + other.linked_bytes,
+            copied_bytes: self.copied_bytes + other.copied_bytes,
+        }
+    }
+}
+
 /// The store's state at the time of the snapshot. No volume is removed while the caller holds the
 /// [`VolumeStates`] lock, and no big object's file while this value exists.
 struct StoreState<'a> {

@@ -9,6 +9,9 @@
 //! - If there is none, the newest version is a delete marker, or there are no versions.
 //! - At most one version has the ID `null`, except that the internal bucket may have a copy of the
 //!   current object, which a crash between the two steps of a replacement leaves.
+//!
+//! While a key is moved to another store of a pool ([`crate::Store::move_key`]), each store may have
+//! a part of the versions, for which only the last of these invariants holds.
 
 pub(crate) mod attributes;
 pub(crate) mod read;

@@ -19,6 +19,7 @@ mod full;
 mod get_many;
 mod hidden_keys;
 mod in_use;
+mod key_move;
 mod kill;
 mod lifecycle;
 mod lifecycle_tags;

@@ -248,12 +248,12 @@ fn import_ignores_quotas_and_they_hold_afterwards() {
 fn owners_are_limited_in_buckets_of_before_and_after() {
     let (dir, store) = new_store();
     let owned = Attributes::from_iter([(OWNER_SETTING, "ann")]);
-    store.create_bucket_with("before", &owned).unwrap();
+    store.create_bucket_with("before", &owned.clone().into()).unwrap();
     store.close().unwrap();
     let (store, _) = reopen(dir.path());
     let quotas = BTreeMap::from([("ann".to_owned(), bytes(1000))]);
     store.set_owner_quotas(&quotas).unwrap();
-    store.create_bucket_with("after", &owned).unwrap();
+    store.create_bucket_with("after", &owned.into()).unwrap();
     let put = |bucket: &str, length: usize| {
         let none = Attributes::new();
         store.put(bucket, "key", &random_bytes(1, length), &none, &Precondition::None).map(drop)

@@ -156,7 +156,7 @@ impl Model {
     pub(crate) fn execute(&self, act: &Act, store: &Store) -> Result<Option<String>> {
         let none = Precondition::None;
         match act {
-            Act::CreateBucket { bucket, settings } => store.create_bucket_with(bucket, settings)?,
+            Act::CreateBucket { bucket, settings } => create(store, bucket, settings)?,
             Act::DeleteBucket(bucket) => store.delete_bucket(bucket)?,
             Act::Put { bucket, key, bytes, attributes } => {
                 // Both kinds of put. A random choice would change the workload.
@@ -361,4 +361,8 @@ impl Model {
 
 fn etag(bytes: &[u8]) -> Etag {
     Etag { md5: Md5::digest(bytes).into(), parts: 0 }
+}
+
+fn create(store: &Store, bucket: &str, settings: &Attributes) -> Result<()> {
+    store.create_bucket_with(bucket, &settings.clone().into())
 }

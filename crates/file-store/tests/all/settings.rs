@@ -21,7 +21,7 @@ fn settings_and_rules_of_a_bucket_do_not_affect_each_other() {
         ..LifecycleRule::default()
     };
     let rules = Lifecycle { rules: vec![rule] };
-    store.create_bucket_with("other", &Attributes::from_iter([("owner", "ann")])).unwrap();
+    store.create_bucket_with("other", &Attributes::from_iter([("owner", "ann")]).into()).unwrap();
     store.set_lifecycle("other", &rules).unwrap();
     store.set_bucket_setting("other", "policy", Some("{}")).unwrap();
     let both = [("owner", "ann"), ("policy", "{}")].map(|(a, b)| (a.to_owned(), b.to_owned()));
@@ -67,7 +67,7 @@ fn invalid_settings_are_refused() {
         let set = store.set_bucket_setting(BUCKET, name, Some(&value));
         assert!(matches!(set, Err(Error::Invalid { .. })), "{name}");
         let given = Attributes::from_iter([(name, value)]);
-        let created = store.create_bucket_with("other", &given);
+        let created = store.create_bucket_with("other", &given.into());
         assert!(matches!(created, Err(Error::Invalid { .. })), "{name}");
     }
     assert!(matches!(store.bucket("other"), Err(Error::NoSuchBucket { .. })));

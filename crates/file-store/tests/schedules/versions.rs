@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
 use haul_file_store::{
-    Attributes, Error, Lifecycle, LifecycleRule, ListVersionsRequest, NoncurrentExpiry, ObjectLock,
-    Precondition, Retention, RetentionMode, Store, VersionId, VersionInfo, VersionListEntry,
+    Attributes, Error, Lifecycle, LifecycleRule, ListVersionsRequest, NewBucket, NoncurrentExpiry,
+    ObjectLock, Precondition, Retention, RetentionMode, Store, VersionId, VersionInfo,
+    VersionListEntry,
 };
 
 use crate::compaction::{fill_volumes, prepare_volumes};
@@ -107,7 +108,7 @@ fn length(version: &VersionInfo) -> usize {
 /// Stores the first versions, which a sweep expires unless they are locked, in a volume with dead
 /// bytes.
 fn fill(store: &Store) {
-    store.create_locked_bucket(LOCKED, &Attributes::new()).unwrap();
+    store.create_bucket_with(LOCKED, &NewBucket::with_object_lock(Attributes::new())).unwrap();
     let after = Duration::from_secs(1);
     let rule = LifecycleRule {
         enabled: true,

@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use haul_file_store::{Options as StoreOptions, Store};
+use haul_file_store::Options as StoreOptions;
 use haul_s3_copy::{Credentials, Endpoint, Event, Events, Options, Summary};
 use haul_s3_server::{Config, Server};
+use haul_store_pool::Pool;
 use haul_testing::http::{Message, Peer};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -31,7 +32,7 @@ impl Running {
     pub(crate) fn with(credentials: Option<Credentials>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let small = StoreOptions { volume_bytes: 16 << 20, ..StoreOptions::default() };
-        let store = Arc::new(Store::open(dir.path(), small).unwrap().0);
+        let store = Arc::new(Pool::open(&[dir.path().to_owned()], &small).unwrap().0);
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
         let keys = credentials.clone().map(|keys| haul_s3_server::Credentials {
             access_key: keys.access_key,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haul_file_store::{Error, Store};
+use haul_file_store::Error;
+use haul_store_pool::Pool;
 
 use crate::access::action::Action;
 use crate::access::authorize::{self, Principal, authorize};
@@ -132,7 +133,7 @@ impl Caller {
     /// them. May read from the disk.
     pub(crate) fn with_tags(
         &self,
-        store: &Store,
+        store: &Pool,
         bucket: &str,
         (key, version): (&str, Option<&str>),
     ) -> S3Result<Self> {
@@ -144,7 +145,7 @@ impl Caller {
     /// Returns this client with an object's tags, if the bucket policy compares them.
     pub(crate) fn with_compared_tags(
         &self,
-        store: &Store,
+        store: &Pool,
         bucket: &str,
         tags: impl FnOnce() -> S3Result<BTreeMap<String, String>>,
     ) -> S3Result<Option<Self>> {
@@ -194,7 +195,7 @@ impl Caller {
     /// If corruption hides the bucket owner, and the rights depend on it.
     pub(crate) fn has_right(
         &self,
-        store: &Store,
+        store: &Pool,
         action: Action,
         bucket: &str,
         name: &str,
@@ -213,7 +214,7 @@ impl Caller {
     /// If corruption hides the bucket owner or the policy, and the rights depend on it.
     pub(crate) fn decide(
         &self,
-        store: &Store,
+        store: &Pool,
         operation: &str,
         action: Action,
         (bucket, name): (&str, &str),
@@ -228,7 +229,7 @@ impl Caller {
     /// allows or denies it.
     pub(crate) fn decide_without_lists(
         &self,
-        store: &Store,
+        store: &Pool,
         operation: &str,
         action: Action,
         (bucket, name): (&str, &str),
@@ -264,7 +265,7 @@ impl Caller {
     }
 
     /// Returns `true` if this client's user owns the bucket.
-    fn owns(&self, store: &Store, bucket: &str) -> S3Result<bool> {
+    fn owns(&self, store: &Pool, bucket: &str) -> S3Result<bool> {
         let Some(user) = self.user() else { return Ok(false) };
         match store.bucket_settings(bucket) {
             Ok(settings) => Ok(settings.get(OWNER) == Some(&**user)),
@@ -277,7 +278,7 @@ impl Caller {
     /// allowed. Fails with `AccessDenied` if it is not.
     pub(crate) fn check(
         &self,
-        store: &Store,
+        store: &Pool,
         operation: &str,
         action: Action,
         (bucket, name): (&str, &str),
@@ -292,7 +293,7 @@ impl Caller {
     /// `operation`, one step of the executed operation.
     pub(crate) fn check_without_acls(
         &self,
-        store: &Store,
+        store: &Pool,
         (operation, action): (&str, Action),
         (bucket, key): (&str, &str),
     ) -> S3Result<()> {
@@ -345,7 +346,7 @@ impl Caller {
 
     /// Returns `true` if the client may not learn that this name is missing, because it may not
     /// list it. If corruption hides the bucket owner, returns `true`, too.
-    pub(crate) fn hides_missing(&self, store: &Store, bucket: &str, name: &str) -> bool {
+    pub(crate) fn hides_missing(&self, store: &Pool, bucket: &str, name: &str) -> bool {
         let list = Action::Use(Right::List);
         let decision = self.listing(name).decide(store, "ListObjects", list, (bucket, name));
         !decision.is_ok_and(|decision| matches!(decision, Decision::Allowed(_)))

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haul_file_store::{BucketId, Error, Store};
+use haul_file_store::{BucketId, Error};
+use haul_store_pool::Pool;
 use tokio::task::spawn_blocking;
 
 use crate::access::action::{Action, action};
@@ -75,7 +76,7 @@ impl Allowed {
 /// # Errors
 /// `AccessDenied`; `NoSuchBucket`, which every client may learn, as in S3; and an error if
 /// corruption hides an input of the decision.
-pub(crate) async fn authorize(store: &Arc<Store>, asked: Asked<'_>) -> S3Result<Allowed> {
+pub(crate) async fn authorize(store: &Arc<Pool>, asked: Asked<'_>) -> S3Result<Allowed> {
     let (operation, target) = (asked.operation, &asked.head.name);
     // Before anything is decided: the client may send its body long after that.
     let bucket = store.bucket_id(&target.bucket).ok();
@@ -94,7 +95,7 @@ pub(crate) async fn authorize(store: &Arc<Store>, asked: Asked<'_>) -> S3Result<
 
 /// Returns the client that sent a read of an object, if the read is allowed and this can be decided
 /// without I/O.
-pub(crate) fn authorize_read(store: &Store, asked: &Asked<'_>) -> Option<Allowed> {
+pub(crate) fn authorize_read(store: &Pool, asked: &Asked<'_>) -> Option<Allowed> {
     let ObjectName { bucket, key } = &asked.head.name;
     let caller = caller_of(store, asked).ok()?;
     if !caller.is_administrator() && policy_compares_tags(store, bucket) {
@@ -110,7 +111,7 @@ pub(crate) fn authorize_read(store: &Store, asked: &Asked<'_>) -> Option<Allowed
 }
 
 /// Returns the client that sent a request, with the properties that policies compare.
-fn caller_of(store: &Store, asked: &Asked<'_>) -> S3Result<Caller> {
+fn caller_of(store: &Pool, asked: &Asked<'_>) -> S3Result<Caller> {
     let Asked { principal, operation, head, connection } = asked;
     let (name, bucket) = (operation.name(), &head.name.bucket);
     let version = head.query.given("versionId").filter(|_| has_version(name));
@@ -133,7 +134,7 @@ fn caller_of(store: &Store, asked: &Asked<'_>) -> S3Result<Caller> {
 
 /// Checks the right to the operation. The returned client contains the reason why it is allowed.
 async fn check(
-    store: &Arc<Store>,
+    store: &Arc<Pool>,
     caller: Caller,
     operation: Operation,
     target: &ObjectName,
@@ -235,7 +236,7 @@ fn check_signed(caller: &Caller, operation: Operation, target: &ObjectName) -> S
 
 /// Checks the right to an operation that changes an object and whose body is known.
 pub(crate) async fn authorize_write(
-    store: &Arc<Store>,
+    store: &Arc<Pool>,
     caller: Caller,
     operation: Operation,
     target: &ObjectName,
@@ -247,7 +248,7 @@ pub(crate) async fn authorize_write(
 }
 
 /// Checks the right to read a copy's source.
-async fn check_source(store: &Arc<Store>, caller: &Caller, head: &Head) -> S3Result<Caller> {
+async fn check_source(store: &Arc<Pool>, caller: &Caller, head: &Head) -> S3Result<Caller> {
     let CopySource { name, version } = CopySource::from_request(head)?;
     check_bucket(store, &name.bucket)?;
     expected_owner::check(store, &head.fields, expected_owner::OF_SOURCE, &name.bucket)?;
@@ -260,7 +261,7 @@ async fn check_source(store: &Arc<Store>, caller: &Caller, head: &Head) -> S3Res
 }
 
 /// Fails if the bucket does not exist. As in S3, every client may learn this.
-fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
+fn check_bucket(store: &Pool, bucket: &str) -> S3Result<()> {
     match store.bucket(bucket) {
         Err(error @ Error::NoSuchBucket { .. }) => Err(from_store(error)),
         // The operation reports other errors.
@@ -269,7 +270,7 @@ fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
 }
 
 /// Returns the client with an object's tags, if the bucket policy compares them.
-async fn with_tags(store: &Arc<Store>, caller: Caller, name: &ObjectName) -> S3Result<Caller> {
+async fn with_tags(store: &Arc<Pool>, caller: Caller, name: &ObjectName) -> S3Result<Caller> {
     if caller.is_administrator() || !has_policy(store, &name.bucket) {
         return Ok(caller);
     }
@@ -284,7 +285,7 @@ async fn with_tags(store: &Arc<Store>, caller: Caller, name: &ObjectName) -> S3R
 /// Decides about an operation. Reads the object's ACL if neither rights, nor the policy, nor the
 /// bucket's ACL allow the operation.
 async fn decide(
-    store: &Arc<Store>,
+    store: &Arc<Pool>,
     caller: &Caller,
     (operation, action): (&str, Action),
     name: &ObjectName,

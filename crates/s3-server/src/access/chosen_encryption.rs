@@ -1,7 +1,7 @@
 //! The encryption that a request selects for the object that it stores, as compared by policy
 //! conditions.
 
-use haul_file_store::Store;
+use haul_store_pool::Pool;
 
 use crate::encryption::customer::AES256;
 use crate::encryption::default::algorithm_and_key;
@@ -21,7 +21,7 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// Returns the encryption in the request headers. A request that stores an object in a bucket,
     /// and has none of these headers, uses the bucket's default.
-    pub(crate) fn from_request(fields: &Fields, stores_in: Option<(&Store, &str)>) -> Self {
+    pub(crate) fn from_request(fields: &Fields, stores_in: Option<(&Pool, &str)>) -> Self {
         let text = |name: &str| fields.text(name).map(str::to_owned);
         match (RequestedEncryption::of(fields), stores_in) {
             (Ok(RequestedEncryption::Default), Some((store, bucket))) => {
@@ -41,7 +41,7 @@ impl Chosen {
     }
 
     /// Returns a bucket's default encryption. If the default cannot be read, nothing is stored.
-    pub(crate) fn bucket_default(store: &Store, bucket: &str) -> Self {
+    pub(crate) fn bucket_default(store: &Pool, bucket: &str) -> Self {
         match algorithm_and_key(store, bucket) {
             Ok(Some((algorithm, key))) => Self::new(algorithm, key.as_deref()),
             Ok(None) | Err(_) => Self::default(),
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn encryption_is_that_of_the_headers_or_the_default_of_the_bucket() {
         let dir = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        let (store, _) = Pool::open(&[dir.path().into()], &Options::default()).unwrap();
         store.create_bucket("bucket").unwrap();
         let of = |fields: &[(&str, &str)], stores_in| {
             let chosen = Chosen::from_request(&fields.iter().copied().collect(), stores_in);

@@ -1,10 +1,9 @@
 //! The owners that a client expects its request's buckets to have.
 
-use haul_file_store::Store;
-
 use crate::acl::owner::owner_of;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::request::fields::Fields;
+use haul_store_pool::Pool;
 
 /// The header that names the expected owner of the request's bucket.
 pub(crate) const OF_BUCKET: &str = "x-amz-expected-bucket-owner";
@@ -14,7 +13,7 @@ pub(crate) const OF_SOURCE: &str = "x-amz-source-expected-bucket-owner";
 
 /// Fails with `AccessDenied` if the header names anyone but the bucket owner.
 pub(crate) fn check(
-    store: &Store,
+    store: &Pool,
     fields: &Fields,
     header: &'static str,
     bucket: &str,

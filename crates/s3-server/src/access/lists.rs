@@ -1,6 +1,7 @@
 //! ACLs in decisions about requests.
 
-use haul_file_store::{Attributes, Error, Store};
+use haul_file_store::{Attributes, Error};
+use haul_store_pool::Pool;
 
 use crate::access::action::Action;
 use crate::access::caller::{Basis, Caller, Decision};
@@ -16,7 +17,7 @@ impl Caller {
     /// Decides by ACLs about an operation that neither a right nor a policy allows.
     pub(super) fn decide_by_lists(
         &self,
-        store: &Store,
+        store: &Pool,
         operation: &str,
         (bucket, name): (&str, &str),
     ) -> S3Result<Decision> {
@@ -49,7 +50,7 @@ impl Caller {
     /// list the bucket learns that the object is missing. May read from the disk.
     pub(crate) fn object_acl_allows(
         &self,
-        store: &Store,
+        store: &Pool,
         bucket: &str,
         (key, version): (&str, Option<&str>),
         permission: Permission,
@@ -71,7 +72,7 @@ impl Caller {
     /// tags: another client may have replaced the object since.
     pub(crate) fn confirm_read(
         &self,
-        store: &Store,
+        store: &Pool,
         operation: &str,
         (bucket, key): (&str, &str),
         attributes: &Attributes,
@@ -94,7 +95,7 @@ impl Caller {
 
     fn attributes_allow(
         &self,
-        store: &Store,
+        store: &Pool,
         bucket: &str,
         attributes: &Attributes,
         permission: Permission,

@@ -3,11 +3,10 @@
 
 use std::borrow::Cow;
 
-use haul_file_store::Store;
-
 use crate::access::chosen_encryption::Chosen;
 use crate::access::facts::RequestFacts;
 use crate::policy::condition::{Facts, Key};
+use haul_store_pool::Pool;
 
 /// The operations that store objects or parts of them.
 const STORING: [&str; 6] = [
@@ -22,7 +21,7 @@ const STORING: [&str; 6] = [
 /// A request's properties, with the operation and the bucket that they concern.
 pub(super) struct StoredFacts<'a> {
     pub(super) facts: &'a RequestFacts,
-    pub(super) store: &'a Store,
+    pub(super) store: &'a Pool,
     pub(super) operation: &'a str,
     pub(super) bucket: &'a str,
 }

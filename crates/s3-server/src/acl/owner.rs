@@ -1,16 +1,15 @@
 //! The owners of buckets and objects.
 
-use haul_file_store::Store;
-
 use crate::settings::OWNER;
 use crate::xml::writer::Xml;
+use haul_store_pool::Pool;
 
 /// The owner that responses name for buckets without an owner: the administrator.
 pub(crate) const ADMINISTRATOR: &str = "haul";
 
 /// Returns the owner of a bucket and its objects, for responses. If corruption hides the owner, the
 /// response names the administrator.
-pub(crate) fn owner_of(store: &Store, bucket: &str) -> Owner {
+pub(crate) fn owner_of(store: &Pool, bucket: &str) -> Owner {
     owner_named(store.bucket_settings(bucket).ok().as_deref().and_then(|all| all.get(OWNER)))
 }
 

@@ -1,6 +1,7 @@
 //! The bucket settings that apply to ACLs, and the decisions based on them.
 
-use haul_file_store::{Attributes, Store};
+use haul_file_store::Attributes;
+use haul_store_pool::Pool;
 
 use crate::acl::list::{Acl, Permission};
 use crate::acl::object_list::ObjectAcl;
@@ -38,7 +39,7 @@ impl Ownership {
 }
 
 /// Returns the bucket settings that apply to ACLs.
-pub(crate) fn rules_of(store: &Store, bucket: &str) -> S3Result<AclRules> {
+pub(crate) fn rules_of(store: &Pool, bucket: &str) -> S3Result<AclRules> {
     AclRules::of(&*store.bucket_settings(bucket).map_err(from_store)?, bucket)
 }
 

@@ -6,6 +6,7 @@ mod console;
 mod key_change;
 pub(crate) mod keys;
 mod login;
+mod members;
 pub(crate) mod operation;
 mod page;
 mod presign;
@@ -258,14 +259,17 @@ impl Admin {
         );
         let store = self.store.load();
         text.push_str(&prometheus::quotas(&store.quotas(), &store.owner_quotas()));
+        text.push_str(&members::metrics(&store));
         respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
     }
 
     /// Returns the response to a health check.
     fn check(&self, is_health: bool) -> Response<Bytes> {
         const TEXT: &str = "text/plain; charset=utf-8";
-        let stats = self.store.load().stats();
-        if stats.latched {
+        let store = self.store.load();
+        let stats = store.stats();
+        // The failure of one of several disks concerns only its keys.
+        if stats.latched && store.own_store().is_some() {
             let text = "A sync failed: writes are refused until the server is restarted\n";
             return plain(StatusCode::SERVICE_UNAVAILABLE, text);
         }
@@ -277,12 +281,14 @@ impl Admin {
             let text = "The lease of the copy ran out: writes are refused until it is renewed\n";
             return plain(StatusCode::SERVICE_UNAVAILABLE, text);
         }
-        let failures = self.store.load().ongoing_failures();
+        let failures = store.ongoing_failures();
+        let disks = members::health(&store);
         let text = match is_health {
             true => health(&stats, &failures, self.key_failure().as_deref()),
             // A draining server does not listen on this address.
             false => ready(&failures),
         };
+        let text = if disks.is_empty() { text } else { disks + text.trim_start_matches("ok\n") };
         respond(StatusCode::OK, TEXT, text)
     }
 
@@ -355,10 +361,9 @@ impl Admin {
         self.peer_rate.as_ref().map_or(0, |rate| rate.limit.refused())
     }
 
-    /// Returns the size of the store's file system and its free space, in bytes.
+    /// Returns the size of the store's file systems and their free space, in bytes.
     fn free(&self) -> Option<(u64, u64)> {
-        let status = rustix::fs::statvfs(self.store.load().dir()).ok()?;
-        Some((status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize))
+        members::total_space(&self.store.load())
     }
 
     /// Returns the reason why replication has stopped, if it has.
@@ -388,6 +393,7 @@ impl Admin {
             "lifecycle_error": self.store.load().last_lifecycle_error(),
             "file_system_bytes": file_system_bytes,
             "free_bytes": free_bytes,
+            "disks": members::json(&self.store.load()),
         })
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_file_store::{LifecycleStats, ReplicationStatus, Stats, Store, Versioning};
+use haul_file_store::{LifecycleStats, ReplicationStatus, Stats, Versioning};
+use haul_store_pool::Pool;
 use serde_json::{Value, json};
 
 use crate::metrics::RequestCounts;
@@ -80,7 +81,7 @@ fn lifecycle_json(stats: &LifecycleStats) -> Value {
 }
 
 /// Returns the buckets with their sizes.
-pub(super) fn buckets_json(store: &Store) -> haul_file_store::Result<Value> {
+pub(super) fn buckets_json(store: &Pool) -> haul_file_store::Result<Value> {
     let buckets = store.buckets()?.into_iter().map(|bucket| {
         let versioning = match store.versioning(&bucket.name) {
             Ok(Versioning::Off) => Some("off"),

@@ -11,7 +11,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use haul_file_store::{ObjectWriter, Store, Usage, WrittenContent};
+use haul_file_store::{ObjectWriter, Usage, WrittenContent};
+use haul_store_pool::Pool;
 use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -25,6 +26,7 @@ use crate::encryption::lengths::stored_bytes;
 use crate::encryption::new_content::Encryption;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, incomplete, joined, refuse};
 use crate::memory::{PeerMemory, Reserved};
+use crate::request::name::ObjectName;
 use crate::request::operation::Operation;
 use crate::service::Haul;
 use crate::service::request::Request;
@@ -56,7 +58,7 @@ pub(crate) struct Receiver {
 
 /// A function that opens a store's writer for content in a bucket. The content's length may be
 /// declared.
-type Open = fn(&Store, &str, Option<u64>) -> haul_file_store::Result<ObjectWriter>;
+type Open = fn(&Pool, &str, &str, Option<u64>) -> haul_file_store::Result<ObjectWriter>;
 
 impl Receiver {
     /// Creates the receiver for a request that stores an object or a part.
@@ -235,7 +237,7 @@ impl Receiver {
     pub(crate) async fn stream(
         mut self,
         haul: &Haul,
-        bucket: &str,
+        name: &ObjectName,
         open: Open,
         encryption: Option<Encryption>,
     ) -> S3Result<Streamed> {
@@ -244,8 +246,8 @@ impl Receiver {
             Some(_) => self.declared.map(stored_bytes),
             None => self.declared,
         };
-        let bucket = bucket.to_owned();
-        let open = move |store: &Store| open(store, &bucket, stored).map_err(from_store);
+        let ObjectName { bucket, key } = name.clone();
+        let open = move |store: &Pool| open(store, &bucket, &key, stored).map_err(from_store);
         let writer = haul.blocking(open).await?;
         let digests = self.claims.digests(false);
         let mut sink = Sink { encoder: Encoder { writer, encryption }, digests };
@@ -414,7 +416,7 @@ impl Encoder {
 
 /// Fails if the quotas currently have no space for a body. The store makes the final decision when
 /// it stores the object, and counts the stored length, which is greater if the object is encrypted.
-fn check_quota(store: &Store, request: &Request, declared: Option<u64>) -> S3Result<()> {
+fn check_quota(store: &Pool, request: &Request, declared: Option<u64>) -> S3Result<()> {
     let objects = if request.operation == Operation::UploadPart { 0 } else { 1 };
     // A body of unknown length is rarely empty, so that it is rejected if there is no room at all.
     let added = Usage { bytes: declared.unwrap_or(1), objects };

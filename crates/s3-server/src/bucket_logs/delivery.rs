@@ -4,7 +4,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_file_store::{Attributes, Precondition, Store};
+use haul_file_store::{Attributes, Precondition};
+use haul_store_pool::Pool;
 use time::OffsetDateTime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -165,7 +166,7 @@ impl Delivery {
         let (target, name) = (batch.target.clone(), name.to_owned());
         let sources: Vec<_> = batch.parts.iter().map(|part| part.source.clone()).collect();
         // Blocks: the first delivery to a bucket may read its settings.
-        let read = move |store: &Store| {
+        let read = move |store: &Pool| {
             // Fails if the bucket was deleted.
             store.bucket(&target.bucket).map_err(from_store)?;
             let allowed = |source| may_deliver(store, &target, source, &name);

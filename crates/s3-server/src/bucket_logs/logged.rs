@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_file_store::Store;
 use haul_http_engine::{RequestIdentity, without_secrets};
+use haul_store_pool::Pool;
 use http::StatusCode;
 use http::header::{CONTENT_RANGE, HeaderMap};
 use time::OffsetDateTime;
@@ -69,7 +69,7 @@ impl LoggedRequest {
     /// logging.
     pub(crate) fn begin(
         queue: &Arc<LogQueue>,
-        store: &Store,
+        store: &Pool,
         head: &Arc<Head>,
         operation: Option<Operation>,
         identity: &RequestIdentity,
@@ -235,7 +235,7 @@ impl Texts {
 
 impl Copied {
     /// Returns a copy's source, if its bucket has logging. An invalid source has no record.
-    fn find(store: &Store, head: &Head, operation: &'static str) -> Option<Self> {
+    fn find(store: &Pool, head: &Head, operation: &'static str) -> Option<Self> {
         let name = CopySource::from_request(head).ok()?.name;
         Some(Self { logging: logging_of(store, &name.bucket)?, key: name.key, operation })
     }

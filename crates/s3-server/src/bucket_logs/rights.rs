@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
-use haul_file_store::Store;
-
 use crate::access::bucket_policy::policy_of;
 use crate::access::chosen_encryption::Chosen;
 use crate::bucket_logs::target::{LogTarget, Source};
 use crate::errors::S3Result;
 use crate::policy::condition::{Facts, Key};
 use crate::policy::evaluate::{Access, Client, Verdict};
+use haul_store_pool::Pool;
 
 /// The delivery's service principal in policies.
 const SERVICE: &str = "logging.s3.amazonaws.com";
@@ -20,7 +19,7 @@ const SERVICE: &str = "logging.s3.amazonaws.com";
 /// # Errors
 /// If corruption hides the policy, or if another version of the server has set it.
 pub(crate) fn may_deliver(
-    store: &Store,
+    store: &Pool,
     target: &LogTarget,
     source: &Source,
     key: &str,
@@ -40,7 +39,7 @@ pub(crate) fn may_deliver(
 /// A delivery's properties for policies. The stored object has the target bucket's default
 /// encryption.
 struct Delivery<'a> {
-    store: &'a Store,
+    store: &'a Pool,
     target: &'a LogTarget,
     source: &'a Source,
 }

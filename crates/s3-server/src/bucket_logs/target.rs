@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use haul_file_store::{Attributes, Store};
+use haul_file_store::Attributes;
+use haul_store_pool::Pool;
 use time::OffsetDateTime;
 
 use crate::acl::owner::ADMINISTRATOR;
@@ -141,7 +142,7 @@ impl Facts for Source {
 /// Returns a bucket and its log target; `None` for a bucket without logging. A bucket that is
 /// corrupt or has a malformed configuration is treated as a bucket without logging, so that no
 /// request fails.
-pub(crate) fn logging_of(store: &Store, bucket: &str) -> Option<(Source, LogTarget)> {
+pub(crate) fn logging_of(store: &Pool, bucket: &str) -> Option<(Source, LogTarget)> {
     let settings = store.bucket_settings(bucket).ok()?;
     // Most buckets have no logging: they cost only this test.
     settings.get(LOGGING)?;

@@ -1,8 +1,10 @@
 //! Operations on buckets.
 
 use haul_file_store::{
-    Attributes, BucketInfo, Error, ListUploadsRequest, ListVersionsRequest, Store, UploadListEntry,
+    Attributes, BucketInfo, Error, ListUploadsRequest, ListVersionsRequest, NewBucket,
+    UploadListEntry,
 };
+use haul_store_pool::Pool;
 
 use crate::access::action::Action;
 use crate::acl::list::Acl;
@@ -64,7 +66,8 @@ pub(crate) async fn create_bucket(haul: &Haul, request: &Request, body: Body) ->
         settings.set(TAGGING, tagging.text());
     }
     let (location, arn) = (format!("/{bucket}"), format!("arn:aws:s3:::{bucket}"));
-    let create = move |store: &Store| create_or_confirm(store, &bucket, &settings, is_locked);
+    let new = NewBucket { settings, has_object_lock: is_locked, id: None };
+    let create = move |store: &Pool| create_or_confirm(store, &bucket, &new);
     haul.blocking(create).await?;
     Ok(Answer::ok().with("location", location).with("x-amz-bucket-arn", arn))
 }
@@ -112,17 +115,9 @@ fn settings_of_new(
 /// Creates a bucket if it does not exist. As in S3 in the region `us-east-1`, the owner can repeat
 /// the creation, which changes nothing. It fails with another ACL or other tags, or with object
 /// lock if the bucket has none.
-fn create_or_confirm(
-    store: &Store,
-    bucket: &str,
-    settings: &Attributes,
-    is_locked: bool,
-) -> S3Result<()> {
-    let created = match is_locked {
-        true => store.create_locked_bucket(bucket, settings),
-        false => store.create_bucket_with(bucket, settings),
-    };
-    let error = match created {
+fn create_or_confirm(store: &Pool, bucket: &str, new: &NewBucket) -> S3Result<()> {
+    let NewBucket { settings, has_object_lock, .. } = new;
+    let error = match store.create_bucket_with(bucket, new) {
         Err(error @ Error::BucketExists { .. }) => error,
         created => return created.map_err(from_store),
     };
@@ -135,7 +130,7 @@ fn create_or_confirm(
         format!("The bucket {bucket} exists and has another access list or ownership")
     } else if has_other(TAGGING) {
         format!("The bucket {bucket} exists and has other tags")
-    } else if is_locked && !store.has_object_lock(bucket).map_err(from_store)? {
+    } else if *has_object_lock && !store.has_object_lock(bucket).map_err(from_store)? {
         return Err(from_store(error));
     } else {
         return store.confirm().map_err(from_store);
@@ -151,7 +146,7 @@ pub(crate) async fn delete_bucket(haul: &Haul, request: &Request, _body: Body) -
 
 /// Deletes a bucket that has no objects and no versions. Unfinished uploads do not prevent the
 /// deletion, because a listing shows an empty bucket.
-fn delete_if_empty(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
+fn delete_if_empty(store: &Pool, bucket: &str) -> haul_file_store::Result<()> {
     let request = ListVersionsRequest { limit: 1, ..ListVersionsRequest::default() };
     if store.list_versions(bucket, &request)?.entries.is_empty() {
         abort_uploads(store, bucket)?;
@@ -159,7 +154,7 @@ fn delete_if_empty(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
     store.delete_bucket(bucket)
 }
 
-fn abort_uploads(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
+fn abort_uploads(store: &Pool, bucket: &str) -> haul_file_store::Result<()> {
     let request = ListUploadsRequest { limit: 1000, ..ListUploadsRequest::default() };
     loop {
         let page = store.list_uploads(bucket, &request)?;
@@ -236,7 +231,7 @@ pub(crate) async fn list_buckets(haul: &Haul, request: &Request, _body: Body) ->
         true => (wanted, Vec::new()),
         false => {
             let caller = request.caller().clone();
-            let visible = move |store: &Store| {
+            let visible = move |store: &Pool| {
                 let mut buckets = store.buckets().map_err(from_store)?;
                 buckets.retain(|bucket| wanted.matches(&bucket.name));
                 let mut visible = Vec::new();
@@ -415,11 +410,11 @@ mod tests {
     fn creation_is_repeated_with_the_same_settings_only() {
         let dir = tempfile::tempdir().unwrap();
         let options = haul_file_store::Options::default();
-        let (store, _) = Store::open(dir.path(), options).unwrap();
+        let (store, _) = Pool::open(&[dir.path().into()], &options).unwrap();
         let create = |pairs: &[(&str, &str)], is_locked| {
             let settings: Attributes = pairs.iter().copied().collect();
-            create_or_confirm(&store, "bucket", &settings, is_locked)
-                .map_err(|error| error.code().as_str())
+            let new = NewBucket { settings, has_object_lock: is_locked, id: None };
+            create_or_confirm(&store, "bucket", &new).map_err(|error| error.code().as_str())
         };
         let (owner, tags) = ((OWNER, "ann"), (TAGGING, "<Tagging/>"));
         assert_eq!(create(&[owner, tags], false), Ok(()));

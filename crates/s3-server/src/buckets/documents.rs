@@ -1,7 +1,8 @@
 //! Bucket settings that are S3 documents: CORS rules, tags, ownership controls, and the public
 //! access block. They are stored as bucket settings, in S3's XML.
 
-use haul_file_store::{Attributes, Store};
+use haul_file_store::Attributes;
+use haul_store_pool::Pool;
 use http::StatusCode;
 
 use crate::acl::rules;
@@ -65,7 +66,7 @@ async fn put<T: Document + Send + 'static>(
 ) -> S3Result<Answer> {
     let document: T = receive(haul, request, body).await?;
     let bucket = request.name().bucket.clone();
-    let put = move |store: &Store| {
+    let put = move |store: &Pool| {
         check(&document, &*store.bucket_settings(&bucket).map_err(from_store)?)?;
         set(store, &bucket, name, Some(&document.text()))
     };

@@ -1,6 +1,7 @@
 //! Operations on a bucket's access log.
 
-use haul_file_store::{Error, Store};
+use haul_file_store::Error;
+use haul_store_pool::Pool;
 
 use crate::access::caller::Basis;
 use crate::answer::Answer;
@@ -23,7 +24,7 @@ pub(crate) async fn put_bucket_logging(
     check_owner(request)?;
     let status: BucketLoggingStatus = receive(haul, request, body).await?;
     let bucket = request.name().bucket.clone();
-    let put = move |store: &Store| {
+    let put = move |store: &Pool| {
         let Some(target) = &status.target else { return set(store, &bucket, LOGGING, None) };
         let settings = store.bucket_settings(&bucket).map_err(from_store)?;
         check_target(store, target, &Source::new(&bucket, &settings))?;
@@ -60,7 +61,7 @@ fn check_owner(request: &Request) -> S3Result<()> {
 }
 
 /// Fails if the source's records cannot be delivered to the target.
-fn check_target(store: &Store, target: &LogTarget, source: &Source) -> S3Result<()> {
+fn check_target(store: &Pool, target: &LogTarget, source: &Source) -> S3Result<()> {
     let bucket = &target.bucket;
     match store.bucket(bucket) {
         Ok(_) => {}

@@ -1,6 +1,7 @@
 //! Bucket object lock configurations.
 
-use haul_file_store::{DefaultRetention, RetentionPeriod, Store};
+use haul_file_store::{DefaultRetention, RetentionPeriod};
+use haul_store_pool::Pool;
 
 use crate::answer::Answer;
 use crate::body::Body;
@@ -80,7 +81,7 @@ pub(crate) async fn put_object_lock_configuration(
 ) -> S3Result<Answer> {
     let ObjectLockConfiguration { default } = receive(haul, request, body).await?;
     let bucket = request.name().bucket.clone();
-    let set = move |store: &Store| {
+    let set = move |store: &Pool| {
         store.enable_object_lock(&bucket).map_err(from_store)?;
         store.set_default_retention(&bucket, default).map_err(from_store)
     };
@@ -94,7 +95,7 @@ pub(crate) async fn get_object_lock_configuration(
     _body: Body,
 ) -> S3Result<Answer> {
     let bucket = request.name().bucket.clone();
-    let get = move |store: &Store| {
+    let get = move |store: &Pool| {
         if !store.has_object_lock(&bucket).map_err(from_store)? {
             return Err(absent(S3ErrorCode::ObjectLockConfigurationNotFoundError));
         }

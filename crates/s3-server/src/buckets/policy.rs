@@ -1,6 +1,6 @@
 //! Operations on a bucket policy, which is stored as received.
 
-use haul_file_store::Store;
+use haul_store_pool::Pool;
 use http::header::CONTENT_TYPE;
 
 use crate::acl::rules::AclRules;
@@ -31,7 +31,7 @@ pub(crate) async fn put_bucket_policy(
     let policy = Policy::parse(text, &bucket).map_err(malformed)?;
     policy.check_new(|name| haul.is_user(name)).map_err(malformed)?;
     let text = text.to_owned();
-    let put = move |store: &Store| {
+    let put = move |store: &Pool| {
         let block: Option<PublicAccessBlock> = load(store, &bucket, PUBLIC_ACCESS_BLOCK)?;
         let is_blocked = block.is_some_and(|block| block.block_public_policy);
         if is_blocked && policy.is_public() {
@@ -72,7 +72,7 @@ pub(crate) async fn get_bucket_policy_status(
     _body: Body,
 ) -> S3Result<Answer> {
     let bucket = request.name().bucket.clone();
-    let get = move |store: &Store| {
+    let get = move |store: &Pool| {
         let settings = store.bucket_settings(&bucket).map_err(from_store)?;
         let policy = settings.get(POLICY).map(|text| Policy::parse(text, &bucket));
         let is_public = policy.is_some_and(|policy| policy.is_ok_and(|one| one.is_public()));

@@ -1,6 +1,7 @@
 //! A bucket's quota: the subresource `?quota`, which S3 does not have.
 
-use haul_file_store::{Quota, QuotaState, Store, Usage};
+use haul_file_store::{Quota, QuotaState, Usage};
+use haul_store_pool::Pool;
 
 use crate::answer::Answer;
 use crate::body::Body;
@@ -61,7 +62,7 @@ pub(crate) async fn delete_bucket_quota(
 
 async fn set(haul: &Haul, request: &Request, quota: Quota) -> S3Result<()> {
     let bucket = request.name().bucket.clone();
-    let set = move |store: &Store| store.set_quota(&bucket, quota).map_err(from_store);
+    let set = move |store: &Pool| store.set_quota(&bucket, quota).map_err(from_store);
     haul.blocking(set).await
 }
 

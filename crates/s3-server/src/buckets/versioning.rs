@@ -1,6 +1,7 @@
 //! A bucket's versioning state.
 
-use haul_file_store::{Store, Versioning};
+use haul_file_store::Versioning;
+use haul_store_pool::Pool;
 
 use crate::answer::Answer;
 use crate::body::Body;
@@ -64,7 +65,7 @@ pub(crate) async fn put_bucket_versioning(
         return Err(refuse(S3ErrorCode::IllegalVersioningConfigurationException, message));
     }
     let bucket = request.name().bucket.clone();
-    let set = move |store: &Store| store.set_versioning(&bucket, versioning).map_err(from_store);
+    let set = move |store: &Pool| store.set_versioning(&bucket, versioning).map_err(from_store);
     haul.blocking(set).await?;
     Ok(Answer::ok())
 }

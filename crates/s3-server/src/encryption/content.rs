@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use haul_file_store::{Object, Store};
+use haul_file_store::Object;
+use haul_store_pool::Pool;
 use parking_lot::Mutex;
 
 use crate::encryption::customer::CustomerKey;
@@ -225,7 +226,7 @@ impl Content {
 /// Returns an object's length in a listing, as clients see it. For an encrypted object that was
 /// uploaded in parts, reads the lengths of the parts.
 pub(crate) fn listed_bytes(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     info: &haul_file_store::ObjectInfo,
     version: Option<haul_file_store::VersionId>,

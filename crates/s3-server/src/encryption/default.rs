@@ -1,6 +1,7 @@
 //! The encryption that a bucket applies to new objects by default.
 
-use haul_file_store::{Error, Store};
+use haul_file_store::Error;
+use haul_store_pool::Pool;
 
 use crate::encryption::customer::AES256;
 use crate::encryption::master::Master;
@@ -57,7 +58,7 @@ impl Document for ServerSideEncryptionConfiguration {
 
 /// Returns the key for a new object in the bucket; `None` if the object is not encrypted.
 pub(crate) fn master_for(
-    store: &Store,
+    store: &Pool,
     keys: Option<&EncryptionKeys>,
     bucket: &str,
     wanted: RequestedEncryption,
@@ -102,7 +103,7 @@ pub(crate) fn master_of_default(
 
 /// Returns the algorithm in a bucket's default encryption, and the key's ID, if it has one.
 pub(crate) fn algorithm_and_key(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
 ) -> S3Result<Option<(String, Option<String>)>> {
     let settings = store.bucket_settings(bucket).map_err(from_store)?;

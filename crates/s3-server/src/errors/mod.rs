@@ -79,6 +79,10 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::Log(_) | Error::Stopped { .. } => S3ErrorCode::ServiceUnavailable,
         // The file system may accept files again: clients retry.
         Error::Refused { .. } => S3ErrorCode::ServiceUnavailable,
+        // Other disks serve their keys.
+        Error::MemberMissing { .. } => S3ErrorCode::ServiceUnavailable,
+        // The disk fails: it is not the request, and the disk may be replaced.
+        Error::Disk(_) => S3ErrorCode::ServiceUnavailable,
         _ => S3ErrorCode::InternalError,
     };
     let message = match &error {
@@ -89,6 +93,11 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::Log(_) => {
             "The disk of the server failed; it accepts no changes until it is restarted".to_owned()
         }
+        Error::MemberMissing { .. } => {
+            "A disk of the server is missing, whose log has the reason; others serve their keys"
+                .to_owned()
+        }
+        Error::Disk(_) => "The disk of the server failed, whose log has the reason".to_owned(),
         Error::Damaged { .. } => {
             "The data is damaged on the disk of the server, whose log has the place".to_owned()
         }
@@ -158,6 +167,11 @@ mod tests {
             (Error::Full { source: Box::new(disk()) }, "XHaulStorageFull", 507),
             (Error::Stalled { waited: std::time::Duration::from_secs(10) }, "SlowDown", 503),
             (Error::NotReplicated { what: "x".into() }, "ServiceUnavailable", 503),
+            (
+                Error::MemberMissing { dir: "/d2".into(), why: "x".into() },
+                "ServiceUnavailable",
+                503,
+            ),
         ] {
             let translated = from_store(error);
             assert_eq!(translated.code().as_str(), code);

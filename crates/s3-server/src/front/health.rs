@@ -1,7 +1,7 @@
 //! Health checks on the S3 address, at other servers' paths, which load balancers, compose files
 //! and clients (`mc ready`) use.
 
-use haul_file_store::Store;
+use haul_store_pool::Pool;
 use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 
@@ -19,7 +19,7 @@ const PATHS: [(&str, bool); 5] = [
 
 /// Returns the response to a health check. If a bucket has the first name in the path, the bucket
 /// has precedence.
-pub(super) fn answer(store: &Store, head: &Head) -> Option<Answer> {
+pub(super) fn answer(store: &Pool, head: &Head) -> Option<Answer> {
     if !matches!(head.method, Method::GET | Method::HEAD) {
         return None;
     }
@@ -27,7 +27,7 @@ pub(super) fn answer(store: &Store, head: &Head) -> Option<Answer> {
     if !head.query.is_empty() || store.bucket(&head.name.bucket).is_ok() {
         return None;
     }
-    if needs_writes && store.stats().latched {
+    if needs_writes && store.own_store().is_some_and(|store| store.stats().latched) {
         return Some(text(
             StatusCode::SERVICE_UNAVAILABLE,
             "A sync failed: writes are refused until the server is restarted\n",

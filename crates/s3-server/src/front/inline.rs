@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use haul_file_store::{ObjectLocation, Store};
+use haul_file_store::ObjectLocation;
 use haul_http_engine::{Inline, Origin, RequestIdentity, ResponseHead};
+use haul_store_pool::Pool;
 use http::StatusCode;
 
 use crate::access::bucket_policy::has_setting;
@@ -73,7 +74,7 @@ impl Front {
 
     /// Returns the request's object, and the part that the request reads; `None` if the operation
     /// must decide.
-    fn find(&self, store: &Store, kind: Kind, received: &mut Received) -> Option<Found> {
+    fn find(&self, store: &Pool, kind: Kind, received: &mut Received) -> Option<Found> {
         let read = Read::from_request(&received.head).ok()?;
         let is_plain = read.version.is_none()
             && read.customer.is_none()
@@ -102,7 +103,7 @@ impl Front {
     /// Leaves errors to the operation, which has the messages for them.
     fn read_cached(
         &self,
-        store: &Store,
+        store: &Pool,
         kind: Kind,
         path: &str,
         location: ObjectLocation,
@@ -133,7 +134,7 @@ impl Front {
     /// Writes the head of the response, and returns its body.
     fn send(
         &self,
-        store: &Store,
+        store: &Pool,
         kind: Kind,
         received: &Received,
         found: &Found,

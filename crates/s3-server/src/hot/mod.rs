@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
-use haul_file_store::{Object, ObjectLocation, Store};
+use haul_file_store::{Object, ObjectLocation};
+use haul_store_pool::Pool;
 use haul_sync::Sharded;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Options, OptionsBuilder, Weighter};
@@ -34,7 +35,7 @@ const SHORT_BYTES_MAX: u64 = 64 << 10;
 /// least as much as copying.
 const COPIED_BYTES_MAX: u64 = 256 << 10;
 
-/// Connection threads may not read objects with this length or more, see [`Store::get_cached`].
+/// Connection threads may not read objects with this length or more, see [`Pool::get_cached`].
 const LONG_BYTES_MIN: u64 = (1 << 20) + 1;
 
 /// Connection threads do not verify longer objects. This is more than the store reads for them, so
@@ -188,7 +189,7 @@ impl HotObjects {
     /// thread to verify.
     pub(crate) fn lock(
         &self,
-        store: &Store,
+        store: &Pool,
         path: &str,
         location: ObjectLocation,
     ) -> Option<HotObject> {
@@ -200,7 +201,7 @@ impl HotObjects {
     /// Locks a long object in the page cache, and caches it. Returns it.
     pub(crate) fn lock_long(
         &self,
-        store: &Store,
+        store: &Pool,
         path: &str,
         location: ObjectLocation,
     ) -> Option<Object> {
@@ -214,7 +215,7 @@ impl HotObjects {
 
     fn lock_one(
         &self,
-        store: &Store,
+        store: &Pool,
         path: &str,
         location: ObjectLocation,
         lengths: RangeInclusive<u64>,
@@ -231,7 +232,7 @@ impl HotObjects {
     /// read from the page cache. `location` is the location before the read. May copy 4 MiB.
     pub(crate) fn insert_long(
         &self,
-        store: &Store,
+        store: &Pool,
         bucket: &str,
         location: ObjectLocation,
         object: &Object,

@@ -5,8 +5,9 @@
 use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_file_store::{Etag, ObjectInfo, Precondition, Store};
+use haul_file_store::{Etag, ObjectInfo, Precondition};
 use haul_http1::{EntityTag, IfRange, Modified, TagList, Validators, Verdict, parse_date};
+use haul_store_pool::Pool;
 
 use crate::encryption::content::listed_bytes;
 use crate::encryption::lengths::content_bytes;
@@ -158,7 +159,7 @@ pub(crate) struct DeleteConditions {
 impl DeleteConditions {
     /// Determines the stored length of an encrypted object that was uploaded in parts, if the
     /// condition on the length needs it.
-    pub(crate) fn resolve(self, store: &Store, bucket: &str, key: &str) -> Self {
+    pub(crate) fn resolve(self, store: &Pool, bucket: &str, key: &str) -> Self {
         if self.bytes.is_none() {
             return self;
         }

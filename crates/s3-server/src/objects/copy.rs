@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use haul_file_store::{
-    Attributes, Error, Etag, ObjectInfo, ObjectLock, Precondition, Store, Tags, VersionId,
+    Attributes, Error, Etag, ObjectInfo, ObjectLock, Precondition, Tags, VersionId,
 };
 use haul_http1::Verdict;
+use haul_store_pool::Pool;
 
 use crate::access::action::Action;
 use crate::access::caller::Caller;
@@ -161,7 +162,7 @@ impl CopyRequest {
     }
 
     /// Opens the source, and stores the copy. Blocks.
-    fn execute(&self, store: &Store) -> S3Result<Copied> {
+    fn execute(&self, store: &Pool) -> S3Result<Copied> {
         let ObjectName { bucket, key } = &self.from.name;
         let object = versions::get_source(store, bucket, key, self.from.version)?;
         confirm(self.reader.as_ref(), store, &self.from.name, &object.attributes)?;
@@ -182,7 +183,7 @@ impl CopyRequest {
     }
 
     /// Returns the copy's attributes, without its checksum and its encryption.
-    fn attributes(&self, store: &Store, source: &Attributes) -> S3Result<Attributes> {
+    fn attributes(&self, store: &Pool, source: &Attributes) -> S3Result<Attributes> {
         let mut attributes = match &self.metadata {
             Some(given) => given.clone(),
             None => {
@@ -215,7 +216,7 @@ impl CopyRequest {
     /// Encrypted parts cannot become one piece without encrypting them again.
     fn store(
         &self,
-        store: &Store,
+        store: &Pool,
         mut content: Content,
         attributes: &mut Attributes,
     ) -> S3Result<(ObjectInfo, Checksum)> {
@@ -249,16 +250,16 @@ impl CopyRequest {
         if let Some(envelope) = envelope {
             envelope.set(attributes);
         }
-        let to = (&*self.to.bucket, &*self.to.key);
-        let precondition = &self.precondition;
-        let stored = store.copy_object(&content.object, to, Some(attributes), precondition);
+        let (to, precondition) = (&self.to, &self.precondition);
+        let object = &content.object;
+        let stored = store.copy_object(object, &to.bucket, &to.key, Some(attributes), precondition);
         Ok((stored.map_err(|error| self.unmet_condition_error(store, error))?, checksum))
     }
 
     /// Stores a copy of the content in one piece, encrypted with a new data key or unencrypted.
     fn rewrite(
         &self,
-        store: &Store,
+        store: &Pool,
         content: &Content,
         attributes: &mut Attributes,
     ) -> S3Result<(ObjectInfo, Checksum)> {
@@ -266,7 +267,8 @@ impl CopyRequest {
         let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
         let bytes = content.bytes();
         let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
-        let writer = store.object_writer(&self.to.bucket, Some(stored)).map_err(from_store)?;
+        let writer =
+            store.object_writer(&self.to.bucket, &self.to.key, Some(stored)).map_err(from_store)?;
         let mut encoder = Encoder { writer, encryption };
         let known = self.known_checksum(content);
         let algorithm = self.algorithm(&content.object.attributes);
@@ -287,7 +289,7 @@ impl CopyRequest {
     }
 
     /// Returns the error for a copy that was not stored.
-    fn unmet_condition_error(&self, store: &Store, error: Error) -> S3Error {
+    fn unmet_condition_error(&self, store: &Pool, error: Error) -> S3Error {
         unmet_condition_error(store, &self.to.bucket, &self.to.key, &self.precondition, error)
     }
 
@@ -328,7 +330,7 @@ impl Source {
 /// Fails if the client may not read the source that was opened.
 pub(crate) fn confirm(
     reader: Option<&Caller>,
-    store: &Store,
+    store: &Pool,
     source: &ObjectName,
     attributes: &Attributes,
 ) -> S3Result<()> {
@@ -353,7 +355,7 @@ fn check_differs(from: &Source, to: &ObjectName) -> S3Result<()> {
 /// Returns the source's tags for the copy. Fails if the client may not read them.
 fn tags_of_source(
     reader: Option<&Caller>,
-    store: &Store,
+    store: &Pool,
     source: &ObjectName,
     attributes: &Attributes,
 ) -> S3Result<Tags> {

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::str::FromStr;
 use std::time::SystemTime;
 
-use haul_file_store::{Deleted, Deletion, ObjectInfo, Store, VersionId};
+use haul_file_store::{Deleted, Deletion, ObjectInfo, VersionId};
+use haul_store_pool::Pool;
 
 use crate::access::action::Action;
 use crate::access::caller::Caller;
@@ -42,7 +43,7 @@ pub(crate) async fn delete_object(haul: &Haul, request: &Request, _body: Body) -
     let version = versions::parse(given)?;
     let conditions = conditions(fields)?;
     let (caller, bypasses) = (request.caller().clone(), wants_bypass(fields));
-    let delete = move |store: &Store| {
+    let delete = move |store: &Pool| {
         let ObjectName { bucket, key } = &name;
         let bypasses_governance = bypasses && may_bypass(&caller, store, &name)?;
         let conditions = conditions.resolve(store, bucket, key);
@@ -86,7 +87,7 @@ pub(crate) async fn delete_objects(haul: &Haul, request: &Request, body: Body) -
     let bytes = outcome_bytes(&objects).min(DOCUMENT_BYTES_MAX);
     let memory = haul.reserve(request.memory.as_ref(), bytes as u64).await?;
     let (caller, bypasses) = (request.caller().clone(), wants_bypass(&request.head.fields));
-    let delete = move |store: &Store| Ok(delete_listed(store, &caller, &bucket, objects, bypasses));
+    let delete = move |store: &Pool| Ok(delete_listed(store, &caller, &bucket, objects, bypasses));
     let outcomes = haul.blocking(delete).await?;
     if let Some(changes) = &request.changes {
         for (object, outcome) in &outcomes {
@@ -198,7 +199,7 @@ impl ListedDeletion {
     /// Returns the deletion, if the client may delete the object or version.
     fn check(
         &self,
-        store: &Store,
+        store: &Pool,
         caller: &Caller,
         bucket: &str,
         bypasses: bool,
@@ -220,7 +221,7 @@ impl ListedDeletion {
 
 /// Deletes the listed objects that the client may delete; returns each object's outcome.
 fn delete_listed(
-    store: &Store,
+    store: &Pool,
     caller: &Caller,
     bucket: &str,
     objects: Vec<ListedDeletion>,
@@ -257,7 +258,7 @@ struct Asked {
 /// Deletes objects with one store call; returns each object's outcome. The response includes the ID
 /// of a missing version, but a bucket without versions has only the ID `null`, which responses
 /// omit.
-fn delete_all(store: &Store, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S3Result<Deleted>> {
+fn delete_all(store: &Pool, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S3Result<Deleted>> {
     let has_versions = versions::has_versions(store, bucket);
     let tests: Vec<_> = deletions
         .iter()
@@ -267,7 +268,7 @@ fn delete_all(store: &Store, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S
         .iter()
         .zip(&tests)
         .map(|(&(key, ref asked), test)| {
-            let test: &dyn Fn(&ObjectInfo) -> bool = test;
+            let test: &(dyn Fn(&ObjectInfo) -> bool + Sync) = test;
             let condition = asked.conditions.any().then_some(test);
             let bypass_governance = asked.bypasses_governance;
             Deletion { key, version: asked.version, condition, bypass_governance }

@@ -1,7 +1,5 @@
 //! GetObjectAttributes.
 
-use haul_file_store::Store;
-
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::body::checksum::{Checksum, kind_of};
@@ -17,6 +15,7 @@ use crate::service::request::Request;
 use crate::stored::versions;
 use crate::times::header_time;
 use crate::xml::writer::Xml;
+use haul_store_pool::Pool;
 
 /// The header with the attribute names.
 const ATTRIBUTES: &str = "x-amz-object-attributes";
@@ -40,7 +39,7 @@ pub(crate) async fn get_object_attributes(
     check_key(&request.name().key)?;
     let version = versions::parse(request.head.query.get("versionId"))?;
     let (name, caller) = (request.name().clone(), request.caller().clone());
-    let read = move |store: &Store| {
+    let read = move |store: &Pool| {
         let ObjectName { bucket, key } = &name;
         let object = versions::head(store, bucket, key, version)?;
         for operation in ["GetObjectAttributes", "GetObject"] {

@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use haul_file_store::{Attributes, Error, ObjectLock, Retention, RetentionMode, Store};
+use haul_file_store::{Attributes, Error, ObjectLock, Retention, RetentionMode};
+use haul_store_pool::Pool;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -60,7 +61,7 @@ impl LockHeaders {
     /// objects: a policy or a bucket ACL that only allows storing objects does not suffice.
     pub(crate) fn into_lock(
         self,
-        store: &Store,
+        store: &Pool,
         caller: &Caller,
         name: &ObjectName,
     ) -> S3Result<ObjectLock> {
@@ -209,7 +210,7 @@ pub(crate) fn wants_bypass(fields: &Fields) -> bool {
 }
 
 /// Returns `true` if the client has the right to remove versions retained in governance mode.
-pub(crate) fn may_bypass(caller: &Caller, store: &Store, name: &ObjectName) -> S3Result<bool> {
+pub(crate) fn may_bypass(caller: &Caller, store: &Pool, name: &ObjectName) -> S3Result<bool> {
     let (operation, action) = ("BypassGovernanceRetention", Action::Use(Right::Admin));
     let ObjectName { bucket, key } = name;
     let decision = caller.decide_without_lists(store, operation, action, (bucket, key))?;
@@ -315,7 +316,7 @@ fn in_future(retention: Retention) -> S3Result<Retention> {
 }
 
 /// Fails if the bucket does not exist, or has no object lock.
-fn check_enabled(store: &Store, bucket: &str) -> S3Result<()> {
+fn check_enabled(store: &Pool, bucket: &str) -> S3Result<()> {
     match store.has_object_lock(bucket).map_err(from_store)? {
         true => Ok(()),
         false => Err(from_store(Error::NoObjectLock { bucket: bucket.to_owned() })),

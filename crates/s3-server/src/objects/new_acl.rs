@@ -5,7 +5,8 @@
 //! client may set an ACL for an object that its user owns. For any other object, it needs the right
 //! to replace the ACL.
 
-use haul_file_store::{Attributes, Store};
+use haul_file_store::Attributes;
+use haul_store_pool::Pool;
 
 use crate::access::action::Action;
 use crate::access::caller::{Basis, Caller, Decision};
@@ -72,7 +73,7 @@ impl NewObjectAcl {
 }
 
 /// Fails if the client may not set the ACL of an object that it stores.
-fn check_right(caller: &Caller, store: &Store, is_own: bool, name: &ObjectName) -> S3Result<()> {
+fn check_right(caller: &Caller, store: &Pool, is_own: bool, name: &ObjectName) -> S3Result<()> {
     let (operation, action) = ("PutObjectAcl", Action::Use(Right::Admin));
     let (bucket, key) = (&*name.bucket, &*name.key);
     match caller.decide_without_lists(store, operation, action, (bucket, key))? {
@@ -83,6 +84,6 @@ fn check_right(caller: &Caller, store: &Store, is_own: bool, name: &ObjectName) 
 }
 
 /// Sets the bucket setting that is required for reading any object's ACL.
-pub(crate) fn announce(store: &Store, bucket: &str) -> S3Result<()> {
+pub(crate) fn announce(store: &Pool, bucket: &str) -> S3Result<()> {
     store.set_bucket_setting(bucket, OBJECT_LISTS, Some("1")).map_err(from_store)
 }

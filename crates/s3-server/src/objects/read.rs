@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use haul_file_store::{Attributes, Object, ObjectInfo, ObjectLocation, Store, VersionId};
+use haul_file_store::{Attributes, Object, ObjectInfo, ObjectLocation, VersionId};
 use haul_http1::Verdict;
+use haul_store_pool::Pool;
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue};
 
@@ -244,7 +245,7 @@ async fn find(haul: &Haul, request: &Request, read: &Read) -> S3Result<(Object, 
 
 /// Reads an object, and caches it if it is long.
 fn get_and_cache(
-    store: &Store,
+    store: &Pool,
     hot: &HotObjects,
     ObjectName { bucket, key }: &ObjectName,
     missed: Option<ObjectLocation>,
@@ -263,7 +264,7 @@ fn get_and_cache(
 }
 
 /// Returns the object with the value of `x-amz-expiration`.
-fn with_expiration(store: &Store, bucket: &str, object: Object) -> (Object, Option<String>) {
+fn with_expiration(store: &Pool, bucket: &str, object: Object) -> (Object, Option<String>) {
     let expiration = expiration(store, bucket, &object.info, &object.attributes);
     (object, expiration)
 }

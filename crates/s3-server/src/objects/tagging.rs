@@ -1,6 +1,7 @@
 //! Operations on an object's tags.
 
-use haul_file_store::{Store, Tags, VersionId};
+use haul_file_store::{Tags, VersionId};
+use haul_store_pool::Pool;
 
 use crate::access::check::authorize_write;
 use crate::answer::Answer;
@@ -23,7 +24,7 @@ pub(crate) async fn get_object_tagging(
 ) -> S3Result<Answer> {
     let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
     let name = request.name().clone();
-    let get = move |store: &Store| {
+    let get = move |store: &Pool| {
         let object = versions::head(store, &name.bucket, &name.key, version)?;
         let version_id = versions::response_id(store, &name.bucket, object.info.version_id);
         Ok((object.attributes.tags(), version_id))
@@ -57,14 +58,14 @@ pub(crate) async fn delete_object_tagging(
 ) -> S3Result<Answer> {
     let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
     let name = request.name().clone();
-    let delete = move |store: &Store| replace(store, &name, version, &Tags::new());
+    let delete = move |store: &Pool| replace(store, &name, version, &Tags::new());
     let version_id = haul.blocking(delete).await?;
     Ok(Answer::no_content().with_some(versions::VERSION_ID.as_str(), version_id))
 }
 
 /// Replaces the tags of an object or version. Returns the version ID for the response.
 fn replace(
-    store: &Store,
+    store: &Pool,
     name: &ObjectName,
     version: Option<VersionId>,
     tags: &Tags,

@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 
-use haul_file_store::{Attributes, Error, ObjectInfo, Store, VersionId};
+use haul_file_store::{Attributes, Error, ObjectInfo, VersionId};
+use haul_store_pool::Pool;
 
 use crate::errors::{S3Error, S3Result};
 use crate::request::name::ObjectName;
@@ -15,7 +16,7 @@ use crate::stored::versions::refused;
 /// # Errors
 /// Fails like `change`, and if the attributes become too large.
 pub(crate) fn update(
-    store: &Store,
+    store: &Pool,
     name: &ObjectName,
     version: Option<VersionId>,
     change: impl Fn(&mut Attributes) -> S3Result<()>,

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use haul_file_store::{
-    Attributes, BucketId, Error, ObjectInfo, PendingPut, Precondition, Store, StoredObject,
-    TargetBucket, VersionId,
+    Attributes, BucketId, Error, ObjectInfo, PendingPut, Precondition, StoredObject, TargetBucket,
+    VersionId,
 };
+use haul_store_pool::Pool;
 
 use crate::answer::Answer;
 use crate::answer::checksum::with_checksum;
@@ -67,7 +68,7 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
 
 /// Fails if the bucket does not exist. Succeeds if corruption may hide its creation or deletion:
 /// the change to the object then decides.
-pub(crate) fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
+pub(crate) fn check_bucket(store: &Pool, bucket: &str) -> S3Result<()> {
     match store.bucket(bucket) {
         Ok(_) | Err(Error::Damaged { .. }) => Ok(()),
         Err(error) => Err(from_store(error)),
@@ -116,8 +117,8 @@ impl Put {
         let Self { name, bucket: id, mut attributes, precondition, master } = self;
         let new = master.map(NewContent::generate).transpose()?;
         let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
-        let open = Store::object_writer;
-        let streamed = receiver.stream(haul, &name.bucket, open, encryption).await?;
+        let open = Pool::object_writer;
+        let streamed = receiver.stream(haul, &name, open, encryption).await?;
         haul.blocking(move |store| {
             let bytes = streamed.bytes();
             let (written, checksum) = streamed.finish()?;
@@ -173,8 +174,8 @@ impl SmallPut {
 
     /// Starts to store the object. Returns `None` if the PUT must be repeated on a blocking thread:
     /// it would wait, or its error depends on a lookup of the present object.
-    fn start(&mut self, store: &Store) -> S3Result<Option<StartedPut>> {
-        if self.collected.len() > Store::START_PUT_BYTES_MAX {
+    fn start(&mut self, store: &Pool) -> S3Result<Option<StartedPut>> {
+        if self.collected.len() > Pool::START_PUT_BYTES_MAX {
             return Ok(None);
         }
         let (bytes, checksum) = self.collected.verify()?;
@@ -190,7 +191,7 @@ impl SmallPut {
 
     fn store_blocking(
         mut self,
-        store: &Store,
+        store: &Pool,
         hot: &HotObjects,
     ) -> S3Result<(ObjectInfo, Option<Checksum>)> {
         let (bytes, checksum) = self.collected.verify()?;
@@ -225,7 +226,7 @@ pub(crate) fn add_checksum(attributes: &mut Attributes, checksum: Option<&Checks
 /// Returns the error for a failed conditional write. As in S3, a condition on a missing object's
 /// ETag fails with `NoSuchKey`.
 pub(crate) fn unmet_condition_error(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     key: &str,
     precondition: &Precondition,

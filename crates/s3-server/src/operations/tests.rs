@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_file_store::{Attributes, Options, Precondition, Store, Tags};
+use haul_file_store::{Attributes, Options, Precondition, Tags};
+use haul_store_pool::Pool;
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 
@@ -48,7 +49,7 @@ impl Bucket {
         let statements: Vec<_> = statements.iter().copied().map(statement).collect();
         let policy = format!(r#"{{"Statement":[{}]}}"#, statements.join(","));
         let dir = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        let (store, _) = Pool::open(&[dir.path().into()], &Options::default()).unwrap();
         store.create_bucket("bucket").unwrap();
         store.set_bucket_setting("bucket", POLICY, Some(&policy)).unwrap();
         let upload_id = store.start_upload("bucket", "parts", &Attributes::new()).unwrap();

@@ -12,7 +12,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::{History, Sampler};
-use haul_file_store::Store;
+use haul_store_pool::Pool;
+
 use haul_http_engine::{ConnectionLimits, Connections, Engine, Handler, ListenerOptions, PeerRate};
 use haul_http1::{FIELDS_MAX, HeadLimits};
 use haul_reactor::{self as reactor, AdmissionLimit, Listener, Rate, RateLimit, Reactor};
@@ -73,7 +74,7 @@ impl Server {
     ///
     /// # Errors
     /// Fails like [`Listening::bind`] and [`Self::new`].
-    pub fn bind(config: Config, store: Arc<Store>) -> Result<Self> {
+    pub fn bind(config: Config, store: Arc<Pool>) -> Result<Self> {
         Self::new(Listening::bind(config)?, store)
     }
 
@@ -81,7 +82,7 @@ impl Server {
     ///
     /// # Errors
     /// If another process listens on one of the addresses by now, or no file descriptors are left.
-    pub fn new(listening: Listening, store: Arc<Store>) -> Result<Self> {
+    pub fn new(listening: Listening, store: Arc<Pool>) -> Result<Self> {
         Self::serving(listening, Arc::new(ServedStore::new(store)))
     }
 

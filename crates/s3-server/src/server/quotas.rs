@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_file_store::Store;
+use haul_store_pool::Pool;
 use tokio::task::spawn_blocking;
 
 use crate::access::keys::key_ring::{AllKeys, Keys};
@@ -23,7 +23,7 @@ pub(super) struct UserQuotas {
 impl UserQuotas {
     /// Applies the quotas when a server starts. Blocks: with quotas, it reads the settings of all
     /// buckets.
-    pub(super) fn start(keys: AllKeys, store: &Store) -> Self {
+    pub(super) fn start(keys: AllKeys, store: &Pool) -> Self {
         let applied = keys.file_keys();
         if let Some(keys) = &applied {
             apply(keys, store);
@@ -48,7 +48,7 @@ impl UserQuotas {
     }
 }
 
-fn apply(keys: &Keys, store: &Store) {
+fn apply(keys: &Keys, store: &Pool) {
     if let Err(error) = store.set_owner_quotas(&keys.quotas) {
         let error = chain(&error);
         tracing::error!(error, "a bucket counts against no quota: its owner is not known");

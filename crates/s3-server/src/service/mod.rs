@@ -5,7 +5,8 @@ pub(crate) mod request;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use haul_file_store::{Object, Store};
+use haul_file_store::Object;
+use haul_store_pool::Pool;
 use tokio::task::spawn_blocking;
 
 use crate::access::keys::key_ring::AllKeys;
@@ -41,12 +42,12 @@ impl Haul {
     }
 
     /// Returns the store, for calls that another thread makes.
-    pub(crate) fn shared_store(&self) -> Arc<Store> {
+    pub(crate) fn shared_store(&self) -> Arc<Pool> {
         self.store.get()
     }
 
     /// Returns the store, for calls that do no I/O.
-    pub(crate) fn store(&self) -> impl Deref<Target = Store> {
+    pub(crate) fn store(&self) -> impl Deref<Target = Pool> {
         self.store.load()
     }
 
@@ -86,7 +87,7 @@ impl Haul {
     /// Runs a store call on a thread that may block.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
-        call: impl FnOnce(&Store) -> S3Result<T> + Send + 'static,
+        call: impl FnOnce(&Pool) -> S3Result<T> + Send + 'static,
     ) -> S3Result<T> {
         let store = self.store.get();
         joined(spawn_blocking(move || call(&store)).await)

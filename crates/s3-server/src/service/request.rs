@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use haul_file_store::{BucketId, Error, ObjectLocation, Store};
+use haul_file_store::{BucketId, Error, ObjectLocation};
+use haul_store_pool::Pool;
 
 use crate::access::caller::Caller;
 use crate::access::check::Allowed;
@@ -54,7 +55,7 @@ impl Request {
 
     /// Fails if another bucket has the name by now: a client can delay its body until its bucket is
     /// deleted and somebody else has created one with the name.
-    pub(crate) fn check_bucket(&self, store: &Store) -> S3Result<()> {
+    pub(crate) fn check_bucket(&self, store: &Pool) -> S3Result<()> {
         let name = &self.name().bucket;
         match self.bucket().is_some_and(|id| store.bucket_id(name).ok() != Some(id)) {
             true => Err(from_store(Error::NoSuchBucket { bucket: name.clone() })),
@@ -69,7 +70,7 @@ impl Request {
 
     /// Returns `true` if the client may not learn that the object, or its copy's source, is
     /// missing.
-    pub(crate) fn hides_missing(&self, store: &Store) -> bool {
+    pub(crate) fn hides_missing(&self, store: &Pool) -> bool {
         let ObjectName { bucket, key } = self.name();
         let hides_source = self.source().is_some_and(|reader| {
             let source = CopySource::from_request(&self.head).map(|source| source.name);

@@ -9,7 +9,8 @@ pub(crate) mod ownership_controls;
 pub(crate) mod parsed;
 pub(crate) mod public_access_block;
 
-use haul_file_store::{Attributes, OWNER_SETTING, Store};
+use haul_file_store::{Attributes, OWNER_SETTING};
+use haul_store_pool::Pool;
 
 use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 use crate::xml::Document;
@@ -33,7 +34,7 @@ pub(crate) const TAGGING: &str = "tagging";
 pub(crate) const TRANSITION_SIZE: &str = "transition-size";
 
 /// Returns a bucket's document, if it has one.
-pub(crate) fn load<T: Document>(store: &Store, bucket: &str, name: &str) -> S3Result<Option<T>> {
+pub(crate) fn load<T: Document>(store: &Pool, bucket: &str, name: &str) -> S3Result<Option<T>> {
     parse(&*store.bucket_settings(bucket).map_err(from_store)?, bucket, name)
 }
 
@@ -51,7 +52,7 @@ pub(crate) fn parse<T: Document>(
 }
 
 /// Sets a setting, or removes it if the bucket has it. The change is durable when this returns.
-pub(crate) fn set(store: &Store, bucket: &str, name: &str, value: Option<&str>) -> S3Result<()> {
+pub(crate) fn set(store: &Pool, bucket: &str, name: &str, value: Option<&str>) -> S3Result<()> {
     if value.is_none() && store.bucket_settings(bucket).map_err(from_store)?.get(name).is_none() {
         return Ok(());
     }

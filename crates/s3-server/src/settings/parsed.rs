@@ -65,7 +65,8 @@ fn parse_cors(settings: &Attributes, bucket: &str) -> Parsed<CorsConfiguration> 
 
 #[cfg(test)]
 mod tests {
-    use haul_file_store::{Options, Store};
+    use haul_file_store::Options;
+    use haul_store_pool::Pool;
 
     use super::*;
 
@@ -75,9 +76,9 @@ mod tests {
         <AllowedOrigin>*</AllowedOrigin></CORSRule></CORSConfiguration>";
 
     /// Returns a store with a bucket that has these settings.
-    fn store(settings: &[(&str, &str)]) -> (Store, tempfile::TempDir) {
+    fn store(settings: &[(&str, &str)]) -> (Pool, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        let (store, _) = Pool::open(&[dir.path().into()], &Options::default()).unwrap();
         store.create_bucket("bucket").unwrap();
         for (name, text) in settings {
             store.set_bucket_setting("bucket", name, Some(text)).unwrap();
@@ -86,7 +87,7 @@ mod tests {
     }
 
     /// Returns one of the bucket's documents, as each request reads it.
-    fn read<T>(store: &Store, of: fn(&BucketSettings, &str) -> Parsed<T>) -> Parsed<T> {
+    fn read<T>(store: &Pool, of: fn(&BucketSettings, &str) -> Parsed<T>) -> Parsed<T> {
         of(&store.bucket_settings("bucket").unwrap(), "bucket")
     }
 

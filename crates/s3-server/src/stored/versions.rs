@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use haul_file_store::{Error, Object, Store, VersionId, Versioning};
+use haul_file_store::{Error, Object, VersionId, Versioning};
+use haul_store_pool::Pool;
 use http::header::{ALLOW, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED};
 
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
@@ -46,7 +47,7 @@ pub(crate) fn parse_parameter(name: &str, version: Option<&str>) -> S3Result<Opt
 }
 
 /// Returns an object's version ID for a response; `None` in a bucket without versions.
-pub(crate) fn response_id(store: &Store, bucket: &str, version: VersionId) -> Option<String> {
+pub(crate) fn response_id(store: &Pool, bucket: &str, version: VersionId) -> Option<String> {
     (version != VersionId::Null || has_versions(store, bucket)).then(|| version.to_string())
 }
 
@@ -57,13 +58,13 @@ pub(crate) fn response_id_of_new(version: VersionId) -> Option<String> {
 }
 
 /// Returns `true` if versioning is enabled or suspended in a bucket.
-pub(crate) fn has_versions(store: &Store, bucket: &str) -> bool {
+pub(crate) fn has_versions(store: &Pool, bucket: &str) -> bool {
     store.versioning(bucket).is_ok_and(|versioning| versioning != Versioning::Off)
 }
 
 /// Returns an object, or a version of it, with its content.
 pub(crate) fn get(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     key: &str,
     version: Option<VersionId>,
@@ -77,7 +78,7 @@ pub(crate) fn get(
 
 /// Returns a copy's source, with its content. It cannot be a delete marker.
 pub(crate) fn get_source(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     key: &str,
     version: Option<VersionId>,
@@ -96,7 +97,7 @@ pub(crate) fn get_source(
 
 /// Returns an object, or a version of it, without its content.
 pub(crate) fn head(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     key: &str,
     version: Option<VersionId>,
@@ -110,7 +111,7 @@ pub(crate) fn head(
 
 /// Returns an object, or a version of it, without its content; `None` if it does not exist.
 pub(crate) fn find(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     (key, version): (&str, Option<&str>),
 ) -> S3Result<Option<Object>> {
@@ -130,7 +131,7 @@ pub(crate) fn find(
 /// Returns the outcome of a read that does not block. `None` also for a missing key in a bucket
 /// with versions: the error depends on a read that may block.
 pub(crate) fn cached<T>(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     found: haul_file_store::Result<Option<T>>,
 ) -> S3Result<Option<T>> {
@@ -142,7 +143,7 @@ pub(crate) fn cached<T>(
 
 /// Returns the error for a failed change of the current object. If it is a delete marker, the error
 /// is the same as for a change of the marker itself.
-pub(crate) fn refused_change(store: &Store, bucket: &str, key: &str, error: S3Error) -> S3Error {
+pub(crate) fn refused_change(store: &Pool, bucket: &str, key: &str, error: S3Error) -> S3Error {
     let marker = match error.code() {
         S3ErrorCode::NoSuchKey => store.delete_marker(bucket, key).ok().flatten(),
         _ => None,
@@ -170,7 +171,7 @@ fn is_marker(version: VersionId, created: SystemTime) -> S3Error {
 
 /// Translates a read's error. If the newest version is a delete marker, the response has the
 /// marker's ID.
-pub(crate) fn refused(store: &Store, bucket: &str, key: &str, error: Error) -> S3Error {
+pub(crate) fn refused(store: &Pool, bucket: &str, key: &str, error: Error) -> S3Error {
     match error {
         Error::IsDeleteMarker { version, created, .. } => is_marker(version, created),
         error @ Error::NoSuchKey { .. } => {
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn errors_for_delete_markers_have_their_headers() {
         let dir = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        let (store, _) = Pool::open(&[dir.path().into()], &Options::default()).unwrap();
         store.create_bucket("bucket").unwrap();
         store.set_versioning("bucket", Versioning::Enabled).unwrap();
         store.put("bucket", "key", b"x", &Attributes::new(), &Precondition::None).unwrap();

@@ -1,8 +1,9 @@
 //! Completes a multipart upload: its parts become one object.
 
 use haul_file_store::{
-    Attributes, Error, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, Store, UploadInfo,
+    Attributes, Error, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,
 };
+use haul_store_pool::Pool;
 use md5::{Digest as _, Md5};
 
 use crate::answer::Answer;
@@ -115,7 +116,7 @@ impl Completion {
     /// Completes the upload, unless another request has done so already, possibly at the same time.
     fn execute(
         &self,
-        store: &Store,
+        store: &Pool,
         entries: &[Entry],
         keys: Option<&EncryptionKeys>,
     ) -> S3Result<Completed> {
@@ -131,7 +132,7 @@ impl Completion {
     /// stored parts.
     fn complete(
         &self,
-        store: &Store,
+        store: &Pool,
         entries: &[Entry],
         keys: Option<&EncryptionKeys>,
     ) -> S3Result<Completed> {
@@ -172,7 +173,7 @@ impl Completion {
     /// replica confirms the object.
     fn repeated(
         &self,
-        store: &Store,
+        store: &Pool,
         entries: &[Entry],
         keys: Option<&EncryptionKeys>,
         missing: S3Error,

@@ -1,6 +1,7 @@
 //! Lists a bucket's multipart uploads that are neither completed nor aborted.
 
-use haul_file_store::{Error, ListUploadsRequest, Store, UploadInfo, UploadListEntry};
+use haul_file_store::{Error, ListUploadsRequest, UploadInfo, UploadListEntry};
+use haul_store_pool::Pool;
 
 use crate::acl::owner::owner_named;
 use crate::acl::rules::{AclRules, rules_of};
@@ -27,7 +28,7 @@ pub(crate) async fn list_multipart_uploads(
 ) -> S3Result<Answer> {
     let parameters = Parameters::new(request)?;
     let memory = haul.reserve(request.memory.as_ref(), parameters.size.bytes()).await?;
-    let list = move |store: &Store| {
+    let list = move |store: &Pool| {
         let page = parameters.page(store)?;
         Ok((parameters, page))
     };
@@ -108,7 +109,7 @@ impl Parameters {
         })
     }
 
-    fn page(&self, store: &Store) -> S3Result<Page> {
+    fn page(&self, store: &Pool) -> S3Result<Page> {
         if let Some(id) = &self.id_marker {
             check_marker(store, &self.bucket, &self.key_marker, id)?;
         }
@@ -141,7 +142,7 @@ impl Page {
     /// Adds uploads and prefixes. Reads the uploads' attributes.
     fn with_entries(
         mut self,
-        store: &Store,
+        store: &Pool,
         bucket: &str,
         rules: &AclRules,
         entries: Vec<UploadListEntry>,
@@ -188,7 +189,7 @@ impl ListedUpload {
 /// Fails if the marker is not an ID, or is the ID of an upload to another key. The ID of an upload
 /// that was completed or aborted since the previous page is valid, because clients abort uploads
 /// while they list them.
-fn check_marker(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<()> {
+fn check_marker(store: &Pool, bucket: &str, key: &str, id: &str) -> S3Result<()> {
     let number = u128::from_str_radix(id, 16).ok().filter(|number| id_text(*number) == id);
     let Some(number) = number else { return Err(invalid_marker(id)) };
     // A listing begins after an ID, so it must begin after the previous ID.
@@ -213,7 +214,7 @@ fn check_marker(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<()
 
 /// Returns `true` if an upload to any key has this ID. Reads the names of all uploads in the
 /// bucket, which are in memory.
-fn exists(store: &Store, bucket: &str, id: &str) -> S3Result<bool> {
+fn exists(store: &Pool, bucket: &str, id: &str) -> S3Result<bool> {
     let mut last = None;
     loop {
         let request = ListUploadsRequest {
@@ -258,7 +259,7 @@ mod tests {
     #[test]
     fn marker_is_the_id_of_an_upload_to_its_key() {
         let dir = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        let (store, _) = Pool::open(&[dir.path().into()], &Options::default()).unwrap();
         store.create_bucket(BUCKET).unwrap();
         let start = |key: &str| store.start_upload(BUCKET, key, &Attributes::new()).unwrap();
         let ids = ["a", "b", "b", "bc", "d"].map(start);

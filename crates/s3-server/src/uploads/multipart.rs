@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use haul_store_pool::Pool;
 use time::OffsetDateTime;
 
 use crate::answer::Answer;
@@ -57,7 +58,7 @@ pub(crate) async fn create_multipart_upload(
     // sent.
     let least = haul_file_store::Usage { bytes: 1, objects: 1 };
     haul.store().check_quota(&bucket, least).map_err(from_store)?;
-    let start = move |store: &haul_file_store::Store| {
+    let start = move |store: &Pool| {
         let id = store.start_upload(&bucket, &key, &attributes).map_err(from_store)?;
         Ok((id, abortion(store, &bucket, &key, SystemTime::now())))
     };

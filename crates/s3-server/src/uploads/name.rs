@@ -1,6 +1,7 @@
 //! An upload's name in a request.
 
-use haul_file_store::{Error, PartInfo, Store, UploadInfo};
+use haul_file_store::{Error, PartInfo, UploadInfo};
+use haul_store_pool::Pool;
 
 use crate::body::checksum::{ALGORITHM_ATTRIBUTE, Algorithm};
 use crate::errors::{S3Error, S3Result, from_store};
@@ -21,13 +22,13 @@ impl UploadName {
     }
 
     /// Returns the upload. Waits while another request changes the object, and reads the disk.
-    pub(super) fn find(&self, store: &Store) -> S3Result<UploadInfo> {
+    pub(super) fn find(&self, store: &Pool) -> S3Result<UploadInfo> {
         let ObjectName { bucket, key } = &self.object;
         store.upload(bucket, key, &self.id).map_err(|error| self.map_error(error))
     }
 
     /// Returns the parts, sorted by number. Reads the disk.
-    pub(super) fn parts(&self, store: &Store) -> S3Result<Vec<PartInfo>> {
+    pub(super) fn parts(&self, store: &Pool) -> S3Result<Vec<PartInfo>> {
         let ObjectName { bucket, key } = &self.object;
         store.parts(bucket, key, &self.id).map_err(|error| self.map_error(error))
     }

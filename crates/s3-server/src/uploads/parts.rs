@@ -1,6 +1,7 @@
 //! Parts of multipart uploads: upload, copy, list.
 
-use haul_file_store::{Attributes, PartInfo, Store};
+use haul_file_store::{Attributes, PartInfo};
+use haul_store_pool::Pool;
 
 use crate::access::caller::Caller;
 use crate::acl::owner::owner_named;
@@ -62,10 +63,9 @@ pub(crate) async fn upload_part(haul: &Haul, request: &Request, body: Body) -> S
     let new =
         NewContent::for_upload(keys.as_deref(), names, &upload.attributes, customer.as_ref())?;
     let encryption = new.as_ref().map(|new| new.start(number)).transpose()?;
-    let bucket = &name.object.bucket;
-    let mut streamed = receiver.stream(haul, bucket, Store::part_writer, encryption).await?;
+    let mut streamed = receiver.stream(haul, &name.object, Pool::part_writer, encryption).await?;
     let bytes = streamed.bytes();
-    let store_part = move |store: &Store| {
+    let store_part = move |store: &Pool| {
         let mut attributes = Attributes::new();
         add_checksum(&mut attributes, streamed.take_crc64nvme().as_ref());
         let (written, checksum) = streamed.finish()?;
@@ -165,7 +165,7 @@ impl PartCopy {
     /// `algorithm`. Blocks.
     fn execute(
         &self,
-        store: &Store,
+        store: &Pool,
         content: &Content,
         new: Option<NewContent>,
         algorithm: Option<Algorithm>,
@@ -181,8 +181,8 @@ impl PartCopy {
         }
         let encryption = new.as_ref().map(|new| new.start(self.number)).transpose()?;
         let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
-        let bucket = &self.name.object.bucket;
-        let writer = store.part_writer(bucket, Some(stored)).map_err(from_store)?;
+        let ObjectName { bucket, key } = &self.name.object;
+        let writer = store.part_writer(bucket, key, Some(stored)).map_err(from_store)?;
         let mut encoder = Encoder { writer, encryption };
         // The same default as for a part that is uploaded.
         let computed = algorithm.unwrap_or(Algorithm::Crc64Nvme);
@@ -210,7 +210,7 @@ pub(crate) async fn list_parts(haul: &Haul, request: &Request, _body: Body) -> S
     let name = UploadName::new(request);
     let list = {
         let name = name.clone();
-        move |store: &Store| {
+        move |store: &Pool| {
             let upload = name.find(store)?;
             let parts = name.parts(store)?;
             let ObjectName { bucket, key } = &name.object;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use haul_file_store::{Options, Store};
+use haul_file_store::Options;
 use haul_s3_server::{Config, Error, Limits, Server};
 use haul_testing::{Transport, over};
 
@@ -201,7 +201,7 @@ fn silent_client_is_disconnected(transport: Transport) {
 #[test]
 fn public_address_without_credentials_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let store = std::sync::Arc::new(Store::open(dir.path(), Options::default()).unwrap().0);
+    let store = std::sync::Arc::new(crate::client::open(dir.path(), Options::default()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = Config { listen: "0.0.0.0:0".parse().unwrap(), ..Config::default() };
     let outcome = runtime.block_on(async { Server::bind(config, store) });

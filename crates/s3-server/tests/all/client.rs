@@ -2,16 +2,18 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use haul_disk::Disk;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
 use haul_s3_server::{
     Config, Credentials, EncryptionKeys, Inherited, KeyFile, KeyRing, Limits, Listener, Listening,
     Logs, Server, TcpOptions,
 };
+use haul_store_pool::Pool;
 use haul_testing::{ClientStream, Endpoint, PATIENCE, Transport, server_certificate};
 use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
 use tempfile::TempDir;
@@ -62,6 +64,40 @@ impl Default for Setup {
     }
 }
 
+/// The variable with the number of directories of the stores that are served: with more than one, the
+/// tests run over a pool.
+const MEMBERS: &str = "HAUL_TEST_MEMBERS";
+
+pub(crate) fn members() -> usize {
+    std::env::var(MEMBERS).map_or(1, |members| members.parse().expect("a number of members"))
+}
+
+/// Returns `true`, and skips the test, if a pool is tested: the test looks into the only directory.
+pub(crate) fn needs_one_directory() -> bool {
+    let is_pool = members() > 1;
+    if is_pool {
+        haul_testing::skip("it looks into the only directory of a store");
+    }
+    is_pool
+}
+
+/// Opens the store in a directory, or the pool in directories below it.
+pub(crate) fn open(dir: &Path, options: Options) -> Pool {
+    let is_store = dir.join("STORE").exists();
+    let dirs: Vec<PathBuf> = match members() {
+        2.. if !is_store => (0..members()).map(|member| dir.join(member.to_string())).collect(),
+        _ => vec![dir.to_owned()],
+    };
+    Pool::open(&dirs, &options).unwrap().0
+}
+
+/// Opens a new store on a disk in memory, or a pool on several.
+pub(crate) fn open_in_memory(options: Options) -> Pool {
+    let disks: Vec<Arc<dyn Disk>> =
+        (0..members()).map(|_| Arc::new(MemoryDisk::default()) as _).collect();
+    Pool::open_on(&disks, &options).unwrap().0
+}
+
 impl Running {
     /// Starts a server without credentials, with a bucket named `bucket`.
     pub(crate) fn new() -> Self {
@@ -82,7 +118,7 @@ impl Running {
     /// Starts a server over this transport, without credentials and without buckets.
     pub(crate) fn over_with(transport: Transport, limits: Limits) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), small()).unwrap().0;
+        let store = open(dir.path(), small());
         let mut server = Self::serve(store, Setup { transport, limits, ..Setup::default() });
         server.dir = Some(dir);
         server
@@ -90,7 +126,7 @@ impl Running {
 
     /// Starts a server on an existing store.
     pub(crate) fn on(dir: TempDir, credentials: Option<Credentials>, limits: Limits) -> Self {
-        let store = Store::open(dir.path(), small()).unwrap().0;
+        let store = open(dir.path(), small());
         let mut server = Self::serve(store, Setup { credentials, limits, ..Setup::default() });
         server.dir = Some(dir);
         server
@@ -98,7 +134,7 @@ impl Running {
 
     /// Starts a server with these domains, with a bucket named `bucket`.
     pub(crate) fn with_domains(domains: &[&str], credentials: Option<Credentials>) -> Self {
-        let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
+        let store = open_in_memory(small());
         let domains = domains.iter().map(|domain| (*domain).to_owned()).collect();
         store.create_bucket("bucket").unwrap();
         Self::serve(store, Setup { domains, credentials, ..Setup::default() })
@@ -106,7 +142,7 @@ impl Running {
 
     /// Starts a server with these encryption keys, on a store in this directory.
     pub(crate) fn with_encryption(dir: TempDir, keys: Option<&str>) -> Self {
-        let store = Store::open(dir.path(), small()).unwrap().0;
+        let store = open(dir.path(), small());
         let encryption = keys.map(|text| Arc::new(EncryptionKeys::parse(text).unwrap()));
         let mut server = Self::serve(store, Setup { encryption, ..Setup::default() });
         server.dir = Some(dir);
@@ -115,7 +151,7 @@ impl Running {
 
     /// Starts a server on a disk in memory, with these logs.
     pub(crate) fn with_logs(credentials: Option<Credentials>, logs: Logs) -> Self {
-        let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
+        let store = open_in_memory(small());
         Self::serve(store, Setup { credentials, logs, ..Setup::default() })
     }
 
@@ -127,7 +163,7 @@ impl Running {
         keys: &Arc<KeyRing>,
         logs: Logs,
     ) -> Self {
-        let store = Store::open(dir.path(), small()).unwrap().0;
+        let store = open(dir.path(), small());
         let keys = Some(Arc::clone(keys));
         let setup = Setup { credentials, keys, admin: "0.0.0.0:0", logs, ..Setup::default() };
         let mut server = Self::serve(store, setup);
@@ -142,7 +178,7 @@ impl Running {
         keys: &Arc<KeyRing>,
         encryption: &str,
     ) -> Self {
-        let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
+        let store = open_in_memory(small());
         let keys = Some(Arc::clone(keys));
         let encryption = Some(Arc::new(EncryptionKeys::parse(encryption).unwrap()));
         Self::serve(store, Setup { credentials, keys, encryption, ..Setup::default() })
@@ -155,7 +191,7 @@ impl Running {
         key_file: Option<Arc<dyn KeyFile>>,
         logs: Logs,
     ) -> Self {
-        let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
+        let store = open_in_memory(small());
         let keys = Some(Arc::clone(keys));
         Self::serve(store, Setup { credentials, keys, key_file, logs, ..Setup::default() })
     }
@@ -163,7 +199,7 @@ impl Running {
     /// Starts a server on a store with these options, with a bucket named `bucket`.
     pub(crate) fn with_options(options: Options) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), options).unwrap().0;
+        let store = open(dir.path(), options);
         let mut server = Self::serve(store, Setup::default());
         server.dir = Some(dir);
         assert_eq!(server.s3.put("/bucket", b"").status, 200);
@@ -172,7 +208,7 @@ impl Running {
 
     /// Starts a server on an existing store with these options.
     pub(crate) fn with_store(dir: TempDir, options: Options) -> Self {
-        let store = Store::open(dir.path(), options).unwrap().0;
+        let store = open(dir.path(), options);
         let mut server = Self::serve(store, Setup::default());
         server.dir = Some(dir);
         server
@@ -187,7 +223,7 @@ impl Running {
     /// of threads for blocking calls.
     pub(crate) fn with_blocking_threads(disk: &MemoryDisk, blocking_threads_max: usize) -> Self {
         let options = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..small() };
-        let store = Store::open_on(Arc::new(disk.clone()), options).unwrap().0;
+        let store = Pool::from(Store::open_on(Arc::new(disk.clone()), options).unwrap().0);
         let setup = Setup { blocking_threads_max, ..Setup::default() };
         let server = Self::serve(store, setup);
         assert_eq!(server.s3.put("/bucket", b"").status, 200);
@@ -197,18 +233,18 @@ impl Running {
     /// Starts a server with these encryption keys, on a disk in memory.
     pub(crate) fn encrypted_in_memory(disk: &MemoryDisk, keys: &str) -> Self {
         let options = Options { volume_bytes: 4 << 20, big_object_bytes: 64 << 10, ..small() };
-        let store = Store::open_on(Arc::new(disk.clone()), options).unwrap().0;
+        let store = Pool::from(Store::open_on(Arc::new(disk.clone()), options).unwrap().0);
         let encryption = Some(Arc::new(EncryptionKeys::parse(keys).unwrap()));
         Self::serve(store, Setup { encryption, ..Setup::default() })
     }
 
     /// Starts a server on a disk in memory with these limits, without buckets.
     pub(crate) fn in_memory_with(disk: &MemoryDisk, limits: Limits) -> Self {
-        let store = Store::open_on(Arc::new(disk.clone()), small()).unwrap().0;
+        let store = Pool::from(Store::open_on(Arc::new(disk.clone()), small()).unwrap().0);
         Self::serve(store, Setup { limits, ..Setup::default() })
     }
 
-    fn serve(store: Store, setup: Setup) -> Self {
+    fn serve(store: Pool, setup: Setup) -> Self {
         let Setup { transport, credentials, keys, encryption, admin, .. } = setup;
         let Setup { key_file, limits, blocking_threads_max, logs, domains, .. } = setup;
         let store = Arc::new(store);

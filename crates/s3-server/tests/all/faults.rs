@@ -89,6 +89,9 @@ fn hide(dir: &Path) {
 
 #[test]
 fn objects_are_stored_and_deleted_while_damage_hides_the_state_of_their_bucket() {
+    if crate::client::needs_one_directory() {
+        return;
+    }
     let server = Running::new();
     for (target, body) in [("key", "old"), ("key", "new"), ("after", "certain")] {
         assert_eq!(server.s3.put(&format!("/bucket/{target}"), body.as_bytes()).status, 200);

@@ -200,7 +200,9 @@ fn objects_expire_and_uploads_are_aborted_at_midnight() {
         serde_json::from_slice(&server.admin.get("/stats.json").body).unwrap()
     };
     let lifecycle = |name: &str| stats()["store"]["lifecycle"][name].as_u64().unwrap();
-    eventually("the first sweep by these rules", || lifecycle("sweeps") == 1);
+    eventually("the first sweep by these rules", || {
+        lifecycle("sweeps") == crate::client::members() as u64
+    });
     server.s3.put("/bucket/logs/a", b"bytes");
     server.s3.put("/bucket/other", b"bytes");
     let upload = server.s3.post("/bucket/logs/upload?uploads", "");

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use haul_disk_sim::MemoryDisk;
 use haul_file_store::{
-    Attributes, Expiry, Lifecycle, LifecycleRule, NoncurrentExpiry, Options, Precondition, Store,
+    Attributes, Expiry, Lifecycle, LifecycleRule, NoncurrentExpiry, Options, Precondition,
     TimeSource, Versioning,
 };
 use haul_s3_server::{AccessLog, AuditLog, Credentials, Limits, Lines, LogFormat, Logs};
@@ -15,7 +14,7 @@ use haul_testing::eventually;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::client::{Running, noise, small};
+use crate::client::{Running, noise, open_in_memory, small};
 use crate::signing::{Signer, hash};
 
 #[derive(Default)]
@@ -202,7 +201,7 @@ fn changes_by_lifecycle_rules_have_audit_lines() {
     let clock = Arc::new(AtomicU64::new(0));
     let time = TimeSource::Manual(Arc::clone(&clock));
     let options = Options { lifecycle_observer, time, ..small() };
-    let (store, _) = Store::open_on(Arc::new(MemoryDisk::default()), options).unwrap();
+    let store = open_in_memory(options);
     store.create_bucket("bucket").unwrap();
     let put = |key| store.put("bucket", key, b"x", &Attributes::new(), &Precondition::None);
     put("a/1").unwrap();
@@ -235,7 +234,7 @@ fn expired_versions_have_audit_lines_with_their_ids() {
     let clock = Arc::new(AtomicU64::new(0));
     let time = TimeSource::Manual(Arc::clone(&clock));
     let options = Options { lifecycle_observer, time, ..small() };
-    let (store, _) = Store::open_on(Arc::new(MemoryDisk::default()), options).unwrap();
+    let store = open_in_memory(options);
     store.create_bucket("bucket").unwrap();
     store.set_versioning("bucket", Versioning::Enabled).unwrap();
     let put = || store.put("bucket", "key", b"x", &Attributes::new(), &Precondition::None);

@@ -259,6 +259,9 @@ fn stores_of_released_versions_are_served() {
 
 #[test]
 fn store_of_this_version_passes_the_test_of_releases() {
+    if crate::client::needs_one_directory() {
+        return;
+    }
     let archive = tempfile::tempdir().unwrap();
     let server = Running::with_encryption(tempfile::tempdir().unwrap(), Some(KEYS));
     fill(&server);

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use haul_disk_sim::MemoryDisk;
-use haul_file_store::Store;
 use haul_s3_server::{Addresses, Config, Listening, Server, StandbyState};
 use haul_testing::{Endpoint, Transport};
 use tokio::sync::oneshot;
 
-use crate::client::{Client, Reply, small};
+use crate::client::{Client, Reply, open_in_memory, small};
 
 fn clients(addresses: Addresses) -> [Client; 2] {
     [addresses.listen, addresses.admin]
@@ -59,7 +57,7 @@ fn standby_reports_its_state_until_a_store_is_served_at_its_addresses() {
     runtime.block_on(standing_by).unwrap();
     client.join().unwrap();
 
-    let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
+    let store = open_in_memory(small());
     let server = Server::new(listening, Arc::new(store)).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let client = std::thread::spawn(move || {

@@ -11,7 +11,7 @@ mod time;
 
 pub use event_word::EventWord;
 pub use mutex::{Condvar, Mutex, MutexGuard, wait_briefly};
-pub use rw_lock::{ArcRwLockReadGuard, RwLock, RwLockReadGuard};
+pub use rw_lock::{ArcRwLockReadGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use shuttle::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 pub use shuttle::sync::mpsc;
 pub use shuttle::{thread, thread_local};

@@ -104,7 +104,7 @@ fn dependencies_go_to_lower_layers() {
                 } else if !has_word(libraries, to) {
                     violations.push(format!("decision 4 does not list {to}, which {from} uses"));
                 }
-                let is_low = layers.get(from).is_none_or(|level| level.is_some_and(|it| it < 5));
+                let is_low = layers.get(from).is_none_or(|level| level.is_some_and(|it| it < 6));
                 if to == "tokio" && !is_dev && is_low && !ASYNC.contains(&from) {
                     violations.push(format!("{from} may not use an async runtime"));
                 }

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use haul_disk::{
     Disk, Error as DiskError, File, Open, OsDisk, Pace, PaceBudget, Pacer, write_full,
 };
-use haul_file_store::{Object, Store};
+use haul_file_store::Object;
+use haul_store_pool::Pool;
 use rustix::fs::{Timespec, Timestamps, UTIME_OMIT};
 
 use super::plan::{ExportPlan, PlannedFile};
@@ -37,7 +38,7 @@ pub trait ExportEvents: Sync {
 #[derive(Debug)]
 pub struct Export<'a> {
     /// The store that contains the objects.
-    pub store: &'a Store,
+    pub store: &'a Pool,
     /// The bucket of the objects.
     pub bucket: &'a str,
     /// The objects and their paths.

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_file_store::{
-    Attributes, Error as StoreError, Precondition, Result as StoreResult, Store, WrittenContent,
+    Attributes, Error as StoreError, Precondition, Result as StoreResult, WrittenContent,
 };
+use haul_store_pool::Pool;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::plan::{ImportPlan, PlannedFile, one_reader};
@@ -35,7 +36,7 @@ pub trait ImportEvents: Sync {
 #[derive(Debug)]
 pub struct Import<'a> {
     /// The store to import into.
-    pub store: &'a Store,
+    pub store: &'a Pool,
     /// The destination bucket, which must exist.
     pub bucket: &'a str,
     /// The directory or file to import from.
@@ -187,15 +188,15 @@ impl Importer<'_> {
         let content = if reading.status().len() < self.work.big_object_bytes {
             Content::Small(reading.read_all()?)
         } else {
-            self.stream(reading)?
+            self.stream(&file.key, reading)?
         };
         Ok(Some((content, modified)))
     }
 
-    fn stream(&self, mut reading: Reading) -> Result<Content<'_>, ImportError> {
+    fn stream(&self, key: &str, mut reading: Reading) -> Result<Content<'_>, ImportError> {
         let mut part = self.counter.part();
         let Import { store, bucket, .. } = *self.work;
-        let mut writer = store.object_writer(bucket, Some(reading.status().len()))?;
+        let mut writer = store.object_writer(bucket, key, Some(reading.status().len()))?;
         let mut piece = vec![0; PIECE_BYTES];
         loop {
             match reading.read_some(&mut piece)? {
@@ -232,7 +233,7 @@ impl Importer<'_> {
 /// Returns `true` if the store has an object with this size and modification time. The store has
 /// sizes in memory or in its index; the time is read from disk only if the sizes are equal.
 pub(crate) fn is_stored(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     key: &str,
     bytes: u64,

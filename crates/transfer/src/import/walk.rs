@@ -20,15 +20,16 @@ pub(super) struct Walked {
     pub(super) stores: Vec<PathBuf>,
 }
 
-/// Walks the source. Skips the directory `store`, because a store must not be imported into itself.
-pub(super) fn walk(source: &Source, store: &Path) -> Walked {
+/// Walks the source. Skips the directories of the store, which must not be imported into itself.
+pub(super) fn walk(source: &Source, store: &[PathBuf]) -> Walked {
     let mut walked = Walked::default();
     if let Some(name) = source.single() {
         let status = fs::metadata(source.path().join(name));
         add(&mut walked, name.to_owned(), &status.map_err(|error| error.to_string()));
         return walked;
     }
-    let store = fs::metadata(store).map(|status| (status.dev(), status.ino())).ok();
+    let identity = |dir: &PathBuf| fs::metadata(dir).map(|status| (status.dev(), status.ino()));
+    let store: Vec<(u64, u64)> = store.iter().filter_map(|dir| identity(dir).ok()).collect();
     let mut stores = Vec::new();
     let entries = WalkDir::new(source.path())
         .follow_links(source.follows())
@@ -36,7 +37,7 @@ pub(super) fn walk(source: &Source, store: &Path) -> Walked {
         .sort_by_key(DirEntryExt::ino)
         .into_iter()
         .filter_entry(|entry| {
-            let is_it = is_store(entry, store);
+            let is_it = is_store(entry, &store);
             if is_it {
                 stores.push(entry.path().to_owned());
             }
@@ -65,11 +66,11 @@ fn name(source: &Source, path: &Path) -> PathBuf {
     path.strip_prefix(source.path()).unwrap_or(path).to_owned()
 }
 
-fn is_store(entry: &DirEntry, store: Option<(u64, u64)>) -> bool {
+fn is_store(entry: &DirEntry, store: &[(u64, u64)]) -> bool {
     // The inode number is known without a system call and rules out nearly all directories.
     entry.file_type().is_dir()
-        && store.is_some_and(|(_, inode)| inode == entry.ino())
-        && entry.metadata().is_ok_and(|status| Some((status.dev(), status.ino())) == store)
+        && store.iter().any(|(_, inode)| *inode == entry.ino())
+        && entry.metadata().is_ok_and(|status| store.contains(&(status.dev(), status.ino())))
 }
 
 fn add(walked: &mut Walked, name: PathBuf, status: &Result<fs::Metadata, String>) {

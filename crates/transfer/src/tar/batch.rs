@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
 use haul_file_store::{
-    Attributes, Error as StoreError, NewObject, Precondition, Result as StoreResult, Store,
+    Attributes, Error as StoreError, NewObject, Object, Precondition, Result as StoreResult,
     WrittenContent,
 };
+use haul_store_pool::Pool;
 
 use super::error::{MemberError, TarError};
 use crate::counter::Counter;
@@ -30,7 +31,7 @@ pub(super) enum Content {
 
 /// Stores members in their order.
 pub(super) struct Storer<'a> {
-    pub(super) store: &'a Store,
+    pub(super) store: &'a Pool,
     pub(super) bucket: &'a str,
     pub(super) events: &'a dyn ImportEvents,
     pub(super) counter: &'a Counter<'a>,
@@ -88,8 +89,10 @@ impl Storer<'_> {
     }
 
     fn link(&self, key: &str, target: String) -> Result<(), TarError> {
-        let (from, to) = ((self.bucket, target.as_str()), (self.bucket, key));
-        match self.store.copy(from, to, None, &Precondition::None) {
+        let copy = |object: Object| {
+            self.store.copy_object(&object, self.bucket, key, None, &Precondition::None)
+        };
+        match self.store.get(self.bucket, &target).and_then(copy) {
             Ok(info) => self.settle(key, info.bytes, Ok(())),
             Err(StoreError::NoSuchKey { .. }) => {
                 self.report(key, &MemberError::Link { target });

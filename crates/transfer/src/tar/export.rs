@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use haul_file_store::{ListEntry, ListRequest, Object, Result as StoreResult, Store};
+use haul_file_store::{ListEntry, ListRequest, Object, Result as StoreResult};
+use haul_store_pool::Pool;
 
 use super::error::TarExportError;
 use super::header::{BLOCK_BYTES, Header, NAME_BYTES_MAX, kind};
@@ -21,7 +22,7 @@ const PAGE_OBJECTS: usize = 256;
 #[derive(Debug, Clone, Copy)]
 pub struct TarExport<'a> {
     /// The store that contains the objects.
-    pub store: &'a Store,
+    pub store: &'a Pool,
     /// The bucket of the objects.
     pub bucket: &'a str,
     /// The prefix of the keys to export. The part up to its last slash is removed from the paths.

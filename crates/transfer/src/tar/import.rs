@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::{mem, panic, thread};
 
-use haul_file_store::{Attributes, ObjectLock, Store};
+use haul_file_store::{Attributes, ObjectLock};
+use haul_store_pool::Pool;
 
 use super::batch::{Content, Item, Storer};
 use super::error::{MemberError, TarError};
@@ -27,7 +28,7 @@ const BATCH_BYTES: usize = 4 << 20;
 #[derive(Debug, Clone, Copy)]
 pub struct TarImport<'a> {
     /// The store to import into.
-    pub store: &'a Store,
+    pub store: &'a Pool,
     /// The destination bucket, which must exist.
     pub bucket: &'a str,
     /// The prefix of every key, used as is.
@@ -197,7 +198,7 @@ impl MemberReader<'_> {
     fn stream(&mut self, bytes: u64, key: &str) -> Result<Content, TarError> {
         let failed = |source| TarError::Store { key: key.to_owned(), source };
         let TarImport { store, bucket, .. } = *self.work;
-        let mut writer = store.object_writer(bucket, Some(bytes)).map_err(failed)?;
+        let mut writer = store.object_writer(bucket, key, Some(bytes)).map_err(failed)?;
         let mut piece = vec![0; PIECE_BYTES];
         loop {
             match self.reader.read(&mut piece)? {

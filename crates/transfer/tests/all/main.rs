@@ -10,7 +10,8 @@ use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
 
 use haul_disk::{Error as DiskError, OsDisk};
-use haul_file_store::{ListEntry, ListRequest, ObjectInfo, Options, Store};
+use haul_file_store::{ListEntry, ListRequest, ObjectInfo, Options};
+use haul_store_pool::Pool;
 use haul_transfer::{
     Export, ExportError, ExportEvents, ExportPlan, Import, ImportEvents, ImportPlan, Imported,
     Mtime, Source, sync_file_system,
@@ -61,7 +62,7 @@ const BIG_OBJECT_BYTES: u64 = 1 << 20;
 /// A store with the bucket `bucket`, and a tree with a small file, a big one and an empty one.
 struct Case {
     dir: tempfile::TempDir,
-    store: Store,
+    store: Pool,
 }
 
 impl Case {
@@ -72,7 +73,7 @@ impl Case {
             big_object_bytes: BIG_OBJECT_BYTES,
             ..Options::default()
         };
-        let (store, _recovered) = Store::open(&dir.path().join("store"), options).unwrap();
+        let (store, _recovered) = Pool::open(&[dir.path().join("store")], &options).unwrap();
         store.create_bucket("bucket").unwrap();
         fs::create_dir_all(dir.path().join("tree/d")).unwrap();
         for (name, bytes) in [("small", 10), ("d/big", BIG_OBJECT_BYTES + 10), ("d/empty", 0)] {
@@ -92,7 +93,7 @@ impl Case {
     fn import(&self, skip_existing: bool, log: &Log) -> (Imported, Vec<String>) {
         // The store is below the source, and must not be imported.
         let source = Source::open(self.dir.path(), false).unwrap();
-        let plan = ImportPlan::new(&source, &self.path("store"), "p/");
+        let plan = ImportPlan::new(&source, &[self.path("store")], "p/");
         assert_eq!(plan.stores, [self.path("store")]);
         let import = Import {
             store: &self.store,

@@ -3,7 +3,7 @@
 mod lifecycle;
 mod transfer;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -18,14 +18,19 @@ pub(crate) use transfer::{ExportArgs, ExportTarArgs, ImportArgs, ImportTarArgs};
 use super::values::{ProgressArgs, parse_bytes_between};
 use super::{RemoteArgs, examples};
 use crate::location::{Location, Object, Range};
+use crate::report::{self, Exit, Failure};
 
 /// The location of a store, and the layout of new objects.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct OpenArgs {
-    /// Directory of the store
+    /// Directory of the store; repeat the option for a store over several disks
+    ///
+    /// Keys are spread over all directories. An empty directory that is added to those of a store
+    /// gets its share of the keys in the background. If one of several directories is missing, its
+    /// keys are not available, and all others are.
     #[arg(long, global = true, value_name = "DIR", default_value = "./haul-data")]
-    pub(crate) data: PathBuf,
+    pub(crate) data: Vec<PathBuf>,
     /// Store each object of at least SIZE in a separate file
     ///
     /// 64KiB to 16MiB. Smaller objects are merged into volumes and read back with one disk read;
@@ -42,6 +47,22 @@ pub(crate) struct OpenArgs {
     #[arg(value_name = "SIZE", default_value = "128MiB")]
     #[arg(value_parser = parse_bytes_between("4MiB", "2GiB"))]
     pub(crate) volume: u64,
+}
+
+impl OpenArgs {
+    /// Returns the directories of the store, for messages.
+    pub(crate) fn dirs(&self) -> String {
+        let dirs: Vec<String> = self.data.iter().map(|dir| dir.display().to_string()).collect();
+        dirs.join(", ")
+    }
+
+    /// Returns the only directory, for `feature`, which needs a store on one disk.
+    pub(crate) fn single_dir(&self, feature: &str) -> report::Result<&Path> {
+        match &*self.data {
+            [only] => Ok(only),
+            _ => Err(Failure::new(format!("{feature} needs one --data")).exit(Exit::Usage)),
+        }
+    }
 }
 
 #[derive(Debug, Args)]

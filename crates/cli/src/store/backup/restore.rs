@@ -19,7 +19,7 @@ use crate::units::{Bytes, Count};
 /// Restores into a directory beside the target, and renames it when it is complete.
 pub(crate) fn run(open: &OpenArgs, args: &RestoreArgs) -> Result {
     let remote = remote::open(&args.remote, &args.options)?;
-    let to = &open.data;
+    let to = open.single_dir("\"haul store restore\"")?;
     verify_target(to)?;
     let incomplete = incomplete_path(to)?;
     let cannot = || format!("cannot restore {} to {}", args.remote, to.display());

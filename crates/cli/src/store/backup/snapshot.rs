@@ -1,6 +1,7 @@
 //! `haul store snapshot`: creates a snapshot of the store.
 
-use haul_file_store::{Error, SnapshotInfo, Store};
+use haul_file_store::{Error, SnapshotInfo};
+use haul_store_pool::Pool;
 use serde_json::{Value, json};
 
 use crate::args::SnapshotArgs;
@@ -8,7 +9,7 @@ use crate::output::Output;
 use crate::report::{Exit, Failure, Result};
 use crate::units::{Bytes, Count};
 
-pub(crate) fn run(store: &Store, args: &SnapshotArgs) -> Result {
+pub(crate) fn run(store: &Pool, args: &SnapshotArgs) -> Result {
     let cannot = || format!("cannot create the snapshot {}", args.to.display());
     let info = store.snapshot(&args.to).map_err(|error| {
         let is_target = matches!(error, Error::Invalid { .. });

@@ -7,13 +7,14 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use haul_file_store::{Lifecycle, Store};
+use haul_file_store::Lifecycle;
 use haul_s3_server::lifecycle_from_document;
+use haul_store_pool::Pool;
 
 use crate::args::{LifecycleArgs, LifecycleCommand, LifecycleSetArgs};
 use crate::report::{Exit, OrFail, Result};
 
-pub(super) fn run(store: &Store, args: &LifecycleArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &LifecycleArgs) -> Result {
     match &args.command {
         LifecycleCommand::Show(args) => show::run(store, args),
         LifecycleCommand::Set(args) => set(store, args),
@@ -24,7 +25,7 @@ pub(super) fn run(store: &Store, args: &LifecycleArgs) -> Result {
     }
 }
 
-fn set(store: &Store, args: &LifecycleSetArgs) -> Result {
+fn set(store: &Pool, args: &LifecycleSetArgs) -> Result {
     let LifecycleSetArgs { bucket, file } = args;
     let text = read(file).or_not_start(|| format!("cannot read {}", file.display()))?;
     let lifecycle = lifecycle_from_document(&text)

@@ -1,6 +1,7 @@
 //! `haul store lifecycle run`: deletes expired objects and aborts stale uploads.
 
-use haul_file_store::{ExpiredEntry, Store, SweepReport};
+use haul_file_store::{ExpiredEntry, SweepReport};
+use haul_store_pool::Pool;
 use serde_json::{Value, json};
 
 use crate::args::LifecycleRunArgs;
@@ -9,7 +10,7 @@ use crate::output::{Name, Output};
 use crate::report::{OrFail, Result};
 use crate::units::{Bytes, Count};
 
-pub(super) fn run(store: &Store, args: &LifecycleRunArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &LifecycleRunArgs) -> Result {
     let mut output = Output::new();
     for bucket in buckets(store, args)? {
         let report = if args.dry_run {
@@ -25,7 +26,7 @@ pub(super) fn run(store: &Store, args: &LifecycleRunArgs) -> Result {
 }
 
 /// Returns the buckets to apply rules in: the given one, or all that have rules.
-fn buckets(store: &Store, args: &LifecycleRunArgs) -> Result<Vec<String>> {
+fn buckets(store: &Pool, args: &LifecycleRunArgs) -> Result<Vec<String>> {
     if let Some(bucket) = &args.bucket {
         return Ok(vec![bucket.clone()]);
     }
@@ -41,7 +42,7 @@ fn buckets(store: &Store, args: &LifecycleRunArgs) -> Result<Vec<String>> {
 
 /// Prints what would be deleted and aborted in a bucket.
 fn list(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     args: &LifecycleRunArgs,
     output: &mut Output,

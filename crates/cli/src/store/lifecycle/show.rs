@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use haul_file_store::{Expiry, LifecycleRule, NoncurrentExpiry, Store};
+use haul_file_store::{Expiry, LifecycleRule, NoncurrentExpiry};
 use haul_s3_server::{lifecycle_to_json, lifecycle_to_xml};
+use haul_store_pool::Pool;
 
 use crate::args::LifecycleShowArgs;
 use crate::clock::rfc3339;
@@ -11,7 +12,7 @@ use crate::output::{Name, Output};
 use crate::report::{Failure, OrFail, Result};
 use crate::units::Bytes;
 
-pub(super) fn run(store: &Store, args: &LifecycleShowArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &LifecycleShowArgs) -> Result {
     let bucket = &args.bucket;
     let lifecycle = store
         .lifecycle(bucket)

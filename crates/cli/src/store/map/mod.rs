@@ -4,7 +4,8 @@ mod parts;
 mod picture;
 
 use haul_cli_common::svg;
-use haul_file_store::{Store, VolumeMap};
+use haul_file_store::VolumeMap;
+use haul_store_pool::Pool;
 use serde_json::json;
 
 use self::parts::{State, parts};
@@ -16,7 +17,7 @@ use crate::units::{Bytes, Count};
 /// The number of characters of the bar of a volume.
 const BAR: usize = 48;
 
-pub(super) fn run(store: &Store, args: &MapArgs) -> Result {
+pub(super) fn run(store: &Pool, args: &MapArgs) -> Result {
     let maps = store.volume_maps().or_fail(|| "cannot map the volumes".to_owned())?;
     if let Some(file) = &args.svg {
         svg::write(file, &picture::picture(&maps, &totals(&maps)))?;

@@ -6,7 +6,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use haul_disk::{Pace, Pacer};
-use haul_file_store::{Damage, Store};
+use haul_file_store::Damage;
+use haul_store_pool::Pool;
 use haul_transfer::{Exported, TarExport, TarExportError};
 
 use crate::args::ExportTarArgs;
@@ -24,7 +25,7 @@ const WRITE_BYTES: usize = 256 << 10;
 
 /// Exports objects. `found` is the damage found by recovery. If there is any, the export fails even
 /// if all listed objects were exported, because damaged objects may be missing from the listing.
-pub(crate) fn run(store: &Store, found: &[Damage], args: &ExportTarArgs) -> Result {
+pub(crate) fn run(store: &Pool, found: &[Damage], args: &ExportTarArgs) -> Result {
     check_stdout(args.json, &args.file)?;
     let cannot = || format!("cannot export {}", args.from);
     let all = store.bucket(&args.from.bucket).or_fail(cannot)?;

@@ -66,6 +66,26 @@ pub(crate) fn in_bucket<'a>(
     uploads.range(first..).take_while(move |(name, _)| name.full_key.starts_with(&start))
 }
 
+/// Returns a key's uploads, in order. Costs one search, and visits only these uploads.
+pub(crate) fn in_key<'a>(
+    uploads: &'a Uploads,
+    bucket: &str,
+    key: &str,
+) -> impl Iterator<Item = (&'a UploadName, &'a Upload)> {
+    let first = UploadName::new(bucket, key, 0);
+    let last = UploadName { id: u128::MAX, ..first.clone() };
+    uploads.range(first..=last)
+}
+
+/// Returns the first key in a bucket, after `after`, that has uploads.
+pub(crate) fn next_key<'a>(uploads: &'a Uploads, bucket: &str, after: &str) -> Option<&'a str> {
+    let mut from = full_key(bucket, after);
+    from.push(0);
+    let (name, _) = uploads.range(UploadName { full_key: from.into(), id: 0 }..).next()?;
+    let (of, key) = name.bucket_and_key();
+    (of == bucket).then_some(key)
+}
+
 /// Returns the ID for an upload that starts with the needle of this version. IDs begin with the
 /// time, because S3 lists a key's uploads in the order in which they started, and can start the
 /// list after an ID.

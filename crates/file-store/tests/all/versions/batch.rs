@@ -159,7 +159,7 @@ fn version_whose_condition_fails_stays_and_becomes_current() {
     store.set_versioning(BUCKET, Versioning::Enabled).unwrap();
     let ids = [1, 2, 3, 4].map(|length| put(&store, "key", &vec![7; length]).version_id);
     let is_odd = |info: &haul_file_store::ObjectInfo| info.bytes % 2 == 1;
-    let (version, condition) = (None, Some(&is_odd as &dyn Fn(&_) -> bool));
+    let (version, condition) = (None, Some(&is_odd as &(dyn Fn(&_) -> bool + Sync)));
     let refused = Deletion { version, condition, ..Deletion::of("key") };
     let outcomes = |ids: &[VersionId]| {
         let deletion = |id: &VersionId| Deletion { version: Some(*id), ..refused };

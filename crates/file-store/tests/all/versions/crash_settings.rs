@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_disk_sim::{Crash, Crashes, MemoryDisk, crash_everywhere};
 use haul_file_store::{
-    Attributes, DefaultRetention, Error, ListVersionsRequest, ObjectLock, Precondition,
+    Attributes, DefaultRetention, Error, ListVersionsRequest, NewBucket, ObjectLock, Precondition,
     RetentionMode, RetentionPeriod, Store, VersionInfo, VersionListEntry, Versioning,
 };
 
@@ -44,7 +44,11 @@ const ACTS: [fn(&Store); 12] = [
     |store| put(store, BUCKET),
     |store| set_default(store, BUCKET, Some(RetentionMode::Governance)),
     |store| put(store, BUCKET),
-    |store| store.create_locked_bucket(BUCKETS[1], &Attributes::new()).unwrap(),
+    |store| {
+        store
+            .create_bucket_with(BUCKETS[1], &NewBucket::with_object_lock(Attributes::new()))
+            .unwrap()
+    },
     |store| set_default(store, BUCKETS[1], Some(RetentionMode::Compliance)),
     |store| put(store, BUCKETS[1]),
     |store| set_default(store, BUCKET, None),

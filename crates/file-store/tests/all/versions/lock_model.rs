@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use haul_file_store::{
-    Attributes, Deletion, Error, Lifecycle, LifecycleRule, NoncurrentExpiry, ObjectInfo,
+    Attributes, Deletion, Error, Lifecycle, LifecycleRule, NewBucket, NoncurrentExpiry, ObjectInfo,
     ObjectLock, Options, Precondition, Result, Retention, RetentionMode, Store, TimeSource,
     VersionId,
 };
@@ -60,7 +60,7 @@ pub(super) fn options(time: &Arc<AtomicU64>) -> Options {
 
 /// Creates the bucket, with rules that expire all but one of the versions that are not current.
 pub(super) fn create(store: &Store) {
-    store.create_locked_bucket(BUCKET, &Attributes::new()).unwrap();
+    store.create_bucket_with(BUCKET, &NewBucket::with_object_lock(Attributes::new())).unwrap();
     let after = Duration::from_millis(EXPIRE_AFTER_MS);
     let rule = LifecycleRule {
         enabled: true,

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use haul_disk::Disk;
 use haul_disk_sim::{MemoryDisk, Survival};
 use haul_file_store::{
-    Attributes, DefaultRetention, Deletion, Error, Expiry, Lifecycle, LifecycleRule, NewObject,
-    NoncurrentExpiry, ObjectLock, Precondition, Result, Retention, RetentionMode, RetentionPeriod,
-    Store, VersionId, Versioning,
+    Attributes, DefaultRetention, Deletion, Error, Expiry, Lifecycle, LifecycleRule, NewBucket,
+    NewObject, NoncurrentExpiry, ObjectLock, Precondition, Result, Retention, RetentionMode,
+    RetentionPeriod, Store, VersionId, Versioning,
 };
 use haul_testing::{PrintOnPanic, Random, disk_dir, replay_command, seed};
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ const COMPLIANCE: RetentionMode = RetentionMode::Compliance;
 fn locked_store() -> (TempDir, Store) {
     let dir = disk_dir();
     let (store, _) = reopen(dir.path());
-    store.create_locked_bucket(BUCKET, &Attributes::new()).unwrap();
+    store.create_bucket_with(BUCKET, &NewBucket::with_object_lock(Attributes::new())).unwrap();
     (dir, store)
 }
 
@@ -67,7 +67,8 @@ fn locks_need_versioning_which_cannot_be_suspended() {
     assert!(!store.has_object_lock(BUCKET).unwrap());
     store.enable_object_lock(BUCKET).unwrap();
     store.enable_object_lock(BUCKET).unwrap();
-    store.create_locked_bucket("other", &Attributes::from_iter([("owner", "ann")])).unwrap();
+    let owned = Attributes::from_iter([("owner", "ann")]);
+    store.create_bucket_with("other", &NewBucket::with_object_lock(owned)).unwrap();
     store.close().unwrap();
     let (store, _) = reopen(dir.path());
     for bucket in [BUCKET, "other"] {
@@ -76,7 +77,7 @@ fn locks_need_versioning_which_cannot_be_suspended() {
         assert!(is_state_error(store.set_versioning(bucket, Versioning::Suspended)));
     }
     assert_eq!(store.bucket_settings("other").unwrap().get("owner"), Some("ann"));
-    let again = store.create_locked_bucket("other", &Attributes::new());
+    let again = store.create_bucket_with("other", &NewBucket::with_object_lock(Attributes::new()));
     assert!(matches!(again, Err(Error::BucketExists { .. })));
     store.delete_bucket("other").unwrap();
     store.create_bucket("other").unwrap();
@@ -294,7 +295,7 @@ fn version_with_damaged_content_is_removed_if_it_is_not_locked() {
 fn locks_hold_while_damage_hides_the_state_of_the_bucket() {
     let disk = MemoryDisk::default();
     let (store, _) = crate::crash::open_on(&disk);
-    store.create_locked_bucket(BUCKET, &Attributes::new()).unwrap();
+    store.create_bucket_with(BUCKET, &NewBucket::with_object_lock(Attributes::new())).unwrap();
     let id = put(&store, "key", b"bytes").version_id;
     store.close().unwrap();
     let mut medium = disk.medium().cut(Survival::Everything);

@@ -5,7 +5,8 @@
 //! long pages: a lookup takes 2.1 to 2.9 µs (20,000 objects of 4 KiB in the page cache), while all
 //! of a listing takes 1.3 µs for each object.
 
-use haul_file_store::{Attributes, Object, ObjectInfo, Store, VersionInfo};
+use haul_file_store::{Attributes, Object, ObjectInfo, VersionInfo};
+use haul_store_pool::Pool;
 
 use crate::body::checksum::{Algorithm, COMPOSITE, Checksum, FULL_OBJECT, kind_of};
 use crate::xml::writer::Xml;
@@ -25,7 +26,7 @@ impl ListedChecksum {
     /// Returns the checksum of an object on a page with `objects` objects, if its attributes are in
     /// memory.
     pub(super) fn find(
-        store: &Store,
+        store: &Pool,
         bucket: &str,
         info: &ObjectInfo,
         objects: usize,
@@ -38,7 +39,7 @@ impl ListedChecksum {
 
     /// Returns a version's checksum, like [`Self::find`].
     pub(super) fn find_version(
-        store: &Store,
+        store: &Pool,
         bucket: &str,
         version: &VersionInfo,
         objects: usize,
@@ -81,9 +82,9 @@ mod tests {
     const BUCKET: &str = "bucket";
 
     /// Returns a store with a bucket; `None` if its file system cannot read without waiting.
-    fn open() -> Option<(TempDir, Store)> {
+    fn open() -> Option<(TempDir, Pool)> {
         let dir = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        let (store, _) = Pool::open(&[dir.path().into()], &Options::default()).unwrap();
         store.create_bucket(BUCKET).unwrap();
         store.put(BUCKET, "probe", b"", &Attributes::new(), &Precondition::None).unwrap();
         if store.head_cached(BUCKET, "probe").unwrap().is_none() {
@@ -94,7 +95,7 @@ mod tests {
         Some((dir, store))
     }
 
-    fn put(store: &Store, algorithm: Algorithm) {
+    fn put(store: &Pool, algorithm: Algorithm) {
         let mut attributes = Attributes::from_iter([(algorithm.header(), "AAAA")]);
         if algorithm == Algorithm::Sha256 {
             attributes.set(TYPE_ATTRIBUTE, COMPOSITE);
@@ -107,7 +108,7 @@ mod tests {
         xml.split_once("<A>").unwrap().1.trim_end_matches("</A>").to_owned()
     }
 
-    fn listed(store: &Store) -> ObjectInfo {
+    fn listed(store: &Pool) -> ObjectInfo {
         let request = ListRequest { limit: 1, ..ListRequest::default() };
         match store.list(BUCKET, &request).unwrap().entries.remove(0) {
             ListEntry::Object(info) => info,

@@ -1,7 +1,8 @@
 //! Listings of the objects in a bucket, in both forms that S3 defines.
 
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
-use haul_file_store::{ListEntry, ListPage, ListRequest, ObjectInfo, Store};
+use haul_file_store::{ListEntry, ListPage, ListRequest, ObjectInfo};
+use haul_store_pool::Pool;
 
 use crate::acl::owner::{Owner, owner_of};
 use crate::answer::Answer;
@@ -109,7 +110,7 @@ impl Parameters {
     /// Reads a page, after reserving memory for its document.
     async fn list(self, haul: &Haul, request: &Request) -> S3Result<Listed> {
         let memory = haul.reserve(request.memory.as_ref(), self.size.bytes()).await?;
-        let list = move |store: &Store| {
+        let list = move |store: &Pool| {
             let owner = owner_of(store, &self.bucket);
             let page = self.page(store, &owner)?;
             Ok((self, page, owner))
@@ -118,7 +119,7 @@ impl Parameters {
         Ok(Listed { parameters, page, owner, memory })
     }
 
-    fn page(&self, store: &Store, owner: &Owner) -> S3Result<Page> {
+    fn page(&self, store: &Pool, owner: &Owner) -> S3Result<Page> {
         if self.limit == 0 {
             // A page without entries is never truncated.
             store.bucket(&self.bucket).map_err(from_store)?;
@@ -165,7 +166,7 @@ struct Page {
 
 impl Page {
     /// Adds the lengths and checksums that clients see.
-    fn complete(store: &Store, bucket: &str, listed: ListPage) -> S3Result<Self> {
+    fn complete(store: &Pool, bucket: &str, listed: ListPage) -> S3Result<Self> {
         let count = listed.entries.len();
         let next = listed.entries.last().filter(|_| listed.more);
         let mut page = Self { next: next.map(|last| last.name().to_owned()), ..Self::default() };

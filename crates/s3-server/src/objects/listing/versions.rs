@@ -1,6 +1,7 @@
 //! Listings of versions.
 
-use haul_file_store::{ListVersionsRequest, Store, VersionId, VersionInfo, VersionListEntry};
+use haul_file_store::{ListVersionsRequest, VersionId, VersionInfo, VersionListEntry};
+use haul_store_pool::Pool;
 
 use crate::acl::owner::{Owner, owner_of};
 use crate::answer::Answer;
@@ -24,7 +25,7 @@ pub(crate) async fn list_object_versions(
 ) -> S3Result<Answer> {
     let parameters = Parameters::from_request(request)?;
     let memory = haul.reserve(request.memory.as_ref(), parameters.size.bytes()).await?;
-    let list = move |store: &Store| {
+    let list = move |store: &Pool| {
         let owner = owner_of(store, &parameters.bucket);
         let page = parameters.page(store, &owner)?;
         Ok((parameters, page, owner))
@@ -83,7 +84,7 @@ impl Parameters {
         })
     }
 
-    fn page(&self, store: &Store, owner: &Owner) -> S3Result<Page> {
+    fn page(&self, store: &Pool, owner: &Owner) -> S3Result<Page> {
         let request = ListVersionsRequest {
             prefix: &self.prefix,
             delimiter: self.delimiter.as_deref(),

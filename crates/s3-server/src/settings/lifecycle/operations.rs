@@ -3,7 +3,8 @@
 use std::time::SystemTime;
 
 use form_urlencoded::byte_serialize;
-use haul_file_store::{Attributes, Lifecycle, ObjectInfo, Store};
+use haul_file_store::{Attributes, Lifecycle, ObjectInfo};
+use haul_store_pool::Pool;
 
 use super::configuration::LifecycleConfiguration;
 use super::{parse, render};
@@ -52,7 +53,7 @@ impl TransitionSize {
 
 /// Replaces the bucket's rules.
 pub(crate) fn put(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     configuration: LifecycleConfiguration,
     transition_size: TransitionSize,
@@ -66,7 +67,7 @@ pub(crate) fn put(
 
 /// Returns the bucket's rules. Fails if there are none.
 pub(crate) fn get(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
 ) -> S3Result<(LifecycleConfiguration, TransitionSize)> {
     let lifecycle = store.lifecycle(bucket).map_err(from_store)?;
@@ -79,7 +80,7 @@ pub(crate) fn get(
     Ok((render::configuration(&lifecycle), size.unwrap_or(TransitionSize::AllClasses128K)))
 }
 
-pub(crate) fn delete(store: &Store, bucket: &str) -> S3Result<()> {
+pub(crate) fn delete(store: &Pool, bucket: &str) -> S3Result<()> {
     store.set_lifecycle(bucket, &Lifecycle::default()).map_err(from_store)?;
     set(store, bucket, TRANSITION_SIZE, None)
 }
@@ -95,7 +96,7 @@ pub(crate) fn with_abortion(answer: Answer, abortion: Option<(SystemTime, String
 ///
 /// Returns `None` if the rules cannot be read, because sweeps do not apply them either.
 pub(crate) fn abortion(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     key: &str,
     started: SystemTime,
@@ -108,7 +109,7 @@ pub(crate) fn abortion(
 ///
 /// Returns `None` if the rules cannot be read, because sweeps do not apply them either.
 pub(crate) fn expiration(
-    store: &Store,
+    store: &Pool,
     bucket: &str,
     info: &ObjectInfo,
     attributes: &Attributes,

@@ -1,6 +1,6 @@
 //! Policies that restrict the owner of their bucket.
 
-use haul_file_store::{Options, Store};
+use haul_file_store::Options;
 use haul_s3_server::{Key, KeyList, Logs};
 
 use super::Keyed;
@@ -54,7 +54,7 @@ fn owner_can_replace_a_policy_that_cannot_be_applied() {
     let text = "{\"Statement\":[]}";
     for method in ["PUT", "DELETE"] {
         let dir = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        let store = crate::client::open(dir.path(), Options::default());
         store.create_bucket("mine").unwrap();
         for (name, value) in [("owner", "ann"), ("policy", text)] {
             store.set_bucket_setting("mine", name, Some(value)).unwrap();

@@ -1,13 +1,14 @@
 //! Stored bytes and attributes of encrypted objects that were changed.
 
-use haul_file_store::{Attributes, Precondition, Store};
+use haul_file_store::{Attributes, Precondition};
+use haul_store_pool::Pool;
 
 use super::helper::{SEGMENT, SSE_S3, get, key_text, put};
 use crate::client::{Running, assert_refused, noise, small};
 
 /// Changes the object `bucket/changed` to these stored bytes and attributes.
-fn change(store: &Store, bytes: &[u8], attributes: &Attributes) {
-    let mut writer = store.object_writer("bucket", Some(bytes.len() as u64)).unwrap();
+fn change(store: &Pool, bytes: &[u8], attributes: &Attributes) {
+    let mut writer = store.object_writer("bucket", "changed", Some(bytes.len() as u64)).unwrap();
     writer.write(bytes).unwrap();
     let written = writer.finish().unwrap().encoded([1; 16]);
     let none = Precondition::None;
@@ -36,7 +37,7 @@ fn changed_objects_are_refused() {
         put(&server, "/bucket/changed", &[SSE_S3], &body);
         put(&server, "/bucket/other", &[SSE_S3], &body);
         dir = server.into_dir();
-        let (store, _) = Store::open(dir.path(), small()).unwrap();
+        let store = crate::client::open(dir.path(), small());
         let read = |key| {
             let object = store.get("bucket", key).unwrap();
             let length = usize::try_from(object.info.bytes).unwrap();

@@ -90,7 +90,7 @@ fn empty_bucket_gives_an_empty_archive() {
 fn encrypted_object_is_reported_and_not_exported() {
     let from = Case::new();
     from.put("plain", b"as it is", &Attributes::new());
-    let mut writer = from.store.object_writer(BUCKET, None).unwrap();
+    let mut writer = from.store.object_writer(BUCKET, "encrypted", None).unwrap();
     writer.write(b"encrypted").unwrap();
     let written = writer.finish().unwrap().encoded([7; 16]);
     let none = (Attributes::new(), Precondition::None);

@@ -1,7 +1,7 @@
 //! Archives written by GNU tar.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 use haul_transfer::{Import, ImportPlan, Source};
 
@@ -25,7 +25,7 @@ fn tree_gives_the_same_objects_by_tar_and_by_import() {
         fs::write(path, vec![9; bytes]).unwrap();
     }
     let source = Source::open(&tree, false).unwrap();
-    let plan = ImportPlan::new(&source, Path::new("/nowhere"), "p/");
+    let plan = ImportPlan::new(&source, &[PathBuf::from("/nowhere")], "p/");
     let (store, skip_existing, jobs) = (&by_tree.store, false, 2);
     let (bucket, big_object_bytes) = (BUCKET, BIG_OBJECT_BYTES);
     let import = Import {

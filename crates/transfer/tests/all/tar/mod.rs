@@ -9,7 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use haul_file_store::{Attributes, ListEntry, ListRequest, Options, Precondition, Store};
+use haul_file_store::{Attributes, ListEntry, ListRequest, Options, Precondition};
+use haul_store_pool::Pool;
 use haul_transfer::{MTIME_ATTRIBUTE, TarError, TarExport, TarImport, TarImported};
 use tempfile::TempDir;
 
@@ -19,7 +20,7 @@ const BUCKET: &str = "bucket";
 
 struct Case {
     dir: TempDir,
-    store: Store,
+    store: Pool,
 }
 
 /// Keys, contents and attributes.
@@ -33,7 +34,7 @@ impl Case {
             big_object_bytes: BIG_OBJECT_BYTES,
             ..Options::default()
         };
-        let (store, _recovered) = Store::open(&dir.path().join("store"), options).unwrap();
+        let (store, _recovered) = Pool::open(&[dir.path().join("store")], &options).unwrap();
         store.create_bucket(BUCKET).unwrap();
         Self { dir, store }
     }

@@ -1,0 +1,141 @@
+//! `haul serve` and `haul store` over several directories.
+
+use std::fs;
+
+use haul_testing::eventually;
+use haul_testing::http::Peer;
+use rustix::process::Signal;
+
+use crate::helper::{Serving, TestDir, noise};
+
+/// Starts a server over these directories.
+fn serve(place: &TestDir, dirs: &[&str], more: &[&str]) -> Serving {
+    let data = dirs.iter().flat_map(|dir| ["--data", dir]);
+    let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    arguments.extend(data.chain(more.iter().copied()));
+    TestDir::start(&mut place.command(&arguments))
+}
+
+fn stop(serving: Serving) {
+    serving.signal(Signal::TERM);
+    assert_eq!(serving.wait().0, Some(0));
+}
+
+fn content(number: u64) -> Vec<u8> {
+    noise(number, if number.is_multiple_of(16) { 200_000 } else { 1000 })
+}
+
+fn put(serving: &Serving, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        assert_eq!(serving.request("PUT", &format!("/b-1/{number}"), &content(number)).0, 200);
+    }
+}
+
+/// Reads the objects. Returns the number of those that are there; the others are answered with 503.
+fn read(serving: &Serving, numbers: std::ops::Range<u64>) -> usize {
+    let is_there = |number: &u64| {
+        let (status, answer) = serving.request("GET", &format!("/b-1/{number}"), b"");
+        match status {
+            200 => assert!(answer.ends_with(&content(*number)), "{number} is another object"),
+            503 => assert!(
+                String::from_utf8_lossy(&answer).contains("A disk of the server is missing")
+            ),
+            _ => panic!("{number}: {status}"),
+        }
+        status == 200
+    };
+    numbers.filter(is_there).count()
+}
+
+fn admin(serving: &Serving, path: &str) -> String {
+    let mut client = Peer::connect(serving.address("admin")).unwrap();
+    let host = serving.address("admin");
+    let page = client.exchange(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    page.text().to_owned()
+}
+
+fn wait_for_moves(serving: &Serving) {
+    eventually("all keys are at their disks", || {
+        admin(serving, "/metrics").contains("\nhaul_moving_slots 0\n")
+    });
+}
+
+#[test]
+fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
+    let place = TestDir::new();
+    let serving = serve(&place, &["d1"], &["--bucket", "b-1", "--big-object", "128KiB"]);
+    put(&serving, 0..60);
+    assert!(admin(&serving, "/stats.json").contains("\"disks\":null"));
+    stop(serving);
+
+    // Two disks join, and the server is killed while keys move.
+    let serving = serve(&place, &["d1", "d2", "d3"], &[]);
+    assert_eq!(read(&serving, 0..60), 60);
+    put(&serving, 60..100);
+    serving.signal(Signal::KILL);
+    serving.wait();
+    let serving = serve(&place, &["d3", "d1", "d2"], &[]);
+    wait_for_moves(&serving);
+    assert_eq!(read(&serving, 0..100), 100);
+    let (_, listing) = serving.request("GET", "/b-1?list-type=2", b"");
+    assert!(String::from_utf8_lossy(&listing).contains("<KeyCount>100</KeyCount>"));
+    stop(serving);
+
+    // One disk is lost.
+    fs::rename(place.path("d2"), place.path("elsewhere")).unwrap();
+    fs::create_dir(place.path("d2")).unwrap();
+    let serving = serve(&place, &["d1", "d2", "d3"], &[]);
+    let served = read(&serving, 0..100);
+    assert!((40..=90).contains(&served), "{served}");
+    let health = admin(&serving, "/health");
+    assert!(health.contains("d2 is missing, and its keys are not available"), "{health}");
+    assert!(admin(&serving, "/metrics").contains("haul_member_up{dir=\"d2\"} 0"));
+    assert_eq!(serving.request("GET", "/b-1?list-type=2", b"").0, 503);
+    assert_eq!(serving.request("PUT", "/b-2", b"").0, 503);
+    stop(serving);
+    assert_eq!(fs::read_dir(place.path("d2")).unwrap().count(), 0, "nothing is written to it");
+
+    // It is back, and another one is retired.
+    fs::remove_dir(place.path("d2")).unwrap();
+    fs::rename(place.path("elsewhere"), place.path("d2")).unwrap();
+    let serving = serve(&place, &["d1", "d2", "d3"], &["--retire", "d1"]);
+    assert_eq!(admin(&serving, "/health"), "ok\n");
+    wait_for_moves(&serving);
+    assert_eq!(read(&serving, 0..100), 100);
+    stop(serving);
+    let mut serving = serve(&place, &["d1", "d2", "d3"], &[]);
+    assert!(serving.stderr_line().contains("d1 has left the store"));
+    fs::remove_dir_all(place.path("d1")).unwrap();
+    assert_eq!(read(&serving, 0..100), 100);
+    stop(serving);
+
+    // The commands work on all disks.
+    let both = ["--data", "d2", "--data", "d3"];
+    let run = |command: &[&str]| place.run(&[&["store"], command, &both[..]].concat()).code(0);
+    assert_eq!(run(&["ls", "b-1"]).lines().len(), 100);
+    assert!(run(&["verify"]).text().contains("verified 100 objects"));
+    assert_eq!(run(&["get", "b-1/16"]).stdout(), content(16));
+    run(&["compact"]);
+    run(&["snapshot", "copy"]);
+    let snapshot = ["store", "ls", "b-1", "--data", "copy/1", "--data", "copy/2"];
+    assert_eq!(place.run(&snapshot).code(0).lines().len(), 100);
+}
+
+#[test]
+fn directories_that_do_not_fit_are_refused_with_advice() {
+    let place = TestDir::new();
+    for dirs in [["d1", "d2"], ["e1", "e2"]] {
+        stop(serve(&place, &dirs, &["--bucket", "b-1"]));
+    }
+    let refused = |arguments: &[&str]| {
+        let command = [&["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"], arguments];
+        place.run(&command.concat()).code(3).stderr().to_owned()
+    };
+    let mixed = refused(&["--data", "d1", "--data", "e1"]);
+    assert!(mixed.contains("members of different pools"), "{mixed}");
+    let last = refused(&["--data", "d1", "--data", "d2", "--retire", "other"]);
+    assert!(last.contains("cannot retire other"), "{last}");
+    let remote = ["--data", "d1", "--data", "d2", "--remote", "file:///tmp/none"];
+    let remote = place.run(&[&["serve"], &remote[..]].concat());
+    assert!(remote.stderr().contains("--remote needs one --data"), "{}", remote.stderr());
+}

@@ -1,0 +1,119 @@
+//! The members of a store over several disks, in the pages of the admin address.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+
+use haul_admin_endpoint::Exposition;
+use haul_admin_endpoint::MetricType::Gauge;
+use haul_store_pool::{Member, Pool};
+use serde_json::{Value, json};
+
+/// Returns the lines of `/health` about disks that are missing or refuse writes, and about keys that
+/// cannot be moved between disks.
+pub(super) fn health(pool: &Pool) -> String {
+    let mut lines = String::new();
+    if pool.own_store().is_some() {
+        return lines;
+    }
+    for member in pool.members() {
+        let dir = member.dir().display();
+        if let Some(why) = member.why_missing() {
+            lines += &format!(
+                "degraded: {dir} is missing, and its keys are not available; all others are: \
+                 {why}\n"
+            );
+        } else if is_latched(member) {
+            lines += &format!(
+                "degraded: a sync in {dir} failed: writes of its keys are refused until the \
+                 server is restarted\n"
+            );
+        }
+    }
+    let progress = pool.move_progress().unwrap_or_default();
+    if let Some(error) = progress.last_error.filter(|_| progress.slots_left > 0) {
+        lines += &format!("degraded: a key cannot be moved to its disk: {error}\n");
+    }
+    lines
+}
+
+fn is_latched(member: &Member) -> bool {
+    member.store().is_ok_and(|store| store.stats().latched)
+}
+
+/// Returns the members, and the progress of moving keys between them; `null` for a store in one
+/// directory.
+pub(super) fn json(pool: &Pool) -> Value {
+    let Some(progress) = pool.move_progress() else { return Value::Null };
+    let member = |member: &Member| {
+        let stats = member.store().ok().map(|store| store.stats());
+        let space = space(member);
+        json!({
+            "number": member.number(),
+            "directory": member.dir().display().to_string(),
+            "missing": member.why_missing(),
+            "latched": stats.as_ref().map(|stats| stats.latched),
+            "objects": stats.as_ref().map(|stats| stats.objects),
+            "volume_bytes": stats.as_ref().map(|stats| stats.volume_bytes),
+            "file_system_bytes": space.map(|(bytes, _)| bytes),
+            "free_bytes": space.map(|(_, free)| free),
+        })
+    };
+    json!({
+        "members": pool.members().iter().map(member).collect::<Vec<_>>(),
+        "moving_slots": progress.slots_left,
+        "moved_keys": progress.keys,
+        "moved_bytes": progress.bytes,
+        "move_failures": progress.failures,
+        "last_move_error": progress.last_error,
+    })
+}
+
+/// Returns the metrics of the members; none for a store in one directory.
+pub(super) fn metrics(pool: &Pool) -> String {
+    let mut out = Exposition::default();
+    let Some(progress) = pool.move_progress() else { return out.into_text() };
+    let mut gauge = |name: &str, help: &str, value: &dyn Fn(&Member) -> Option<u64>| {
+        let mut family = out.family(name, Gauge, help);
+        for member in pool.members() {
+            if let Some(value) = value(member) {
+                family.sample(&[("dir", &member.dir().display().to_string())], value);
+            }
+        }
+    };
+    gauge("haul_member_up", "1 if the disk is there, 0 if it is missing.", &|member| {
+        Some(u64::from(member.why_missing().is_none()))
+    });
+    gauge("haul_member_latched", "1 after a failed sync of the disk.", &|member| {
+        Some(u64::from(is_latched(member)))
+    });
+    gauge("haul_member_objects", "Objects on the disk.", &|member| {
+        Some(member.store().ok()?.stats().objects)
+    });
+    gauge("haul_member_free_bytes", "Free bytes of the disk.", &|member| Some(space(member)?.1));
+    let help = "Slots whose keys are being moved between disks.";
+    out.gauge("haul_moving_slots", help, progress.slots_left);
+    out.counter("haul_moved_keys_total", "Keys moved between disks.", progress.keys);
+    out.counter("haul_moved_bytes_total", "Bytes of these keys.", progress.bytes);
+    let help = "Failed attempts to move a key.";
+    out.counter("haul_move_failures_total", help, progress.failures);
+    out.into_text()
+}
+
+/// Returns the size of a member's file system and its free space, in bytes.
+fn space(member: &Member) -> Option<(u64, u64)> {
+    member.store().ok()?;
+    let status = rustix::fs::statvfs(member.dir()).ok()?;
+    Some((status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize))
+}
+
+/// Returns the size and the free space of all file systems with a member, each counted once.
+pub(super) fn total_space(pool: &Pool) -> Option<(u64, u64)> {
+    let mut spaces = BTreeMap::new();
+    for member in pool.members() {
+        if let Some(found) = space(member) {
+            spaces.insert(std::fs::metadata(member.dir()).ok()?.dev(), found);
+        }
+    }
+    let sum = |sum: (u64, u64), space: (u64, u64)| (sum.0 + space.0, sum.1 + space.1);
+    spaces.into_values().reduce(sum)
+}

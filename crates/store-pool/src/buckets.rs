@@ -1,0 +1,274 @@
+//! Buckets and their settings, which are on all members.
+//!
+//! A change goes through the members in their order, and has happened when the last one has it. If
+//! it stops in between, the first members have it: opening the pool completes it
+//! ([`crate::settling`]).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use haul_file_store::{
+    BucketId, BucketInfo, BucketSettings, DefaultRetention, Error, Lifecycle, LockedBuckets,
+    NewBucket, Quota, QuotaState, Result, Store, Usage, Versioning,
+};
+
+use crate::pool::Pool;
+
+impl Pool {
+    /// Creates a bucket like [`Store::create_bucket`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::create_bucket`]; [`Error::MemberMissing`].
+    ///
+    /// # Durability
+    /// The bucket survives a power cut when this returns.
+    pub fn create_bucket(&self, bucket: &str) -> Result<()> {
+        self.create_bucket_with(bucket, &NewBucket::default())
+    }
+
+    /// Creates a bucket like [`Store::create_bucket_with`]. It has the same identity in all
+    /// members.
+    ///
+    /// # Errors
+    /// Fails like [`Store::create_bucket_with`]; [`Error::MemberMissing`].
+    ///
+    /// # Durability
+    /// The bucket and its settings survive a power cut when this returns.
+    pub fn create_bucket_with(&self, bucket: &str, new: &NewBucket) -> Result<()> {
+        let mut new = new.clone();
+        self.change_buckets(|store| {
+            store.create_bucket_with(bucket, &new)?;
+            new.id = Some(store.bucket_id(bucket)?);
+            Ok(())
+        })
+    }
+
+    /// Deletes a bucket like [`Store::delete_bucket`].
+    ///
+    /// 1. Keeps writers out of all members, and checks that the bucket is empty in each.
+    /// 2. Deletes it from each, in their order. After a crash in between, opening the pool deletes
+    ///    it from the others, too.
+    ///
+    /// # Errors
+    /// Fails like [`Store::delete_bucket`]; [`Error::MemberMissing`].
+    ///
+    /// # Durability
+    /// The deletion survives a power cut when this returns.
+    pub fn delete_bucket(&self, bucket: &str) -> Result<()> {
+        let Some(shared) = &self.shared else {
+            return self.members[0].store()?.delete_bucket(bucket);
+        };
+        let _exclusive = shared.bucket_changes.lock();
+        let stores = self.settled_stores()?;
+        let locked: Vec<LockedBuckets<'_>> =
+            stores.iter().map(|store| store.lock_buckets()).collect();
+        locked.iter().try_for_each(|store| store.check_empty(bucket))?;
+        locked.iter().try_for_each(|store| store.delete(bucket))?;
+        drop(locked);
+        stores.into_iter().try_for_each(Store::confirm)
+    }
+
+    /// Calls `change` for each store, in the order of the members.
+    fn change_buckets<'a>(&'a self, mut change: impl FnMut(&'a Store) -> Result<()>) -> Result<()> {
+        let Some(shared) = &self.shared else { return change(self.members[0].store()?) };
+        let _exclusive = shared.bucket_changes.lock();
+        self.settled_stores()?.into_iter().try_for_each(change)
+    }
+
+    /// Returns all stores, whose buckets are the same.
+    fn settled_stores(&self) -> Result<Vec<&Store>> {
+        let unsettled = self.shared.as_ref().and_then(|shared| shared.unsettled.as_ref());
+        match unsettled {
+            Some(why) => Err(Error::MemberMissing { dir: self.dir().into(), why: why.clone() }),
+            None => self.all_stores(),
+        }
+    }
+
+    /// Returns a bucket with its totals in all open members, like [`Store::bucket`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::bucket`].
+    pub fn bucket(&self, bucket: &str) -> Result<BucketInfo> {
+        let mut found = self.bucket_store()?.bucket(bucket)?;
+        if self.shared.is_some() {
+            (found.objects, found.bytes) = (0, 0);
+            for store in self.stores() {
+                // A bucket that is being created or deleted is not in all stores.
+                let part = store.bucket(bucket).map_or((0, 0), |part| (part.objects, part.bytes));
+                found.objects += part.0;
+                found.bytes += part.1;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns all buckets, like [`Store::buckets`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::buckets`].
+    pub fn buckets(&self) -> Result<Vec<BucketInfo>> {
+        let mut buckets = self.bucket_store()?.buckets()?;
+        if self.shared.is_some() {
+            for bucket in &mut buckets {
+                *bucket = self.bucket(&bucket.name).unwrap_or_else(|_deleted| bucket.clone());
+            }
+        }
+        Ok(buckets)
+    }
+
+    /// Returns a bucket's identity, like [`Store::bucket_id`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::bucket_id`].
+    pub fn bucket_id(&self, bucket: &str) -> Result<BucketId> {
+        self.bucket_store()?.bucket_id(bucket)
+    }
+
+    /// Returns a bucket's settings, like [`Store::bucket_settings`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::bucket_settings`].
+    pub fn bucket_settings(&self, bucket: &str) -> Result<Arc<BucketSettings>> {
+        self.bucket_store()?.bucket_settings(bucket)
+    }
+
+    /// Sets or removes a bucket's setting, like [`Store::set_bucket_setting`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::set_bucket_setting`]; [`Error::MemberMissing`].
+    ///
+    /// # Durability
+    /// The setting survives a power cut when this returns.
+    pub fn set_bucket_setting(&self, bucket: &str, name: &str, value: Option<&str>) -> Result<()> {
+        self.change_buckets(|store| store.set_bucket_setting(bucket, name, value))
+    }
+
+    /// Returns a bucket's versioning state, like [`Store::versioning`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::versioning`].
+    pub fn versioning(&self, bucket: &str) -> Result<Versioning> {
+        self.bucket_store()?.versioning(bucket)
+    }
+
+    /// Enables or suspends versioning, like [`Store::set_versioning`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::set_versioning`]; [`Error::MemberMissing`].
+    ///
+    /// # Durability
+    /// The state survives a power cut when this returns.
+    pub fn set_versioning(&self, bucket: &str, versioning: Versioning) -> Result<()> {
+        self.change_buckets(|store| store.set_versioning(bucket, versioning))
+    }
+
+    /// Returns `true` if a bucket has object lock, like [`Store::has_object_lock`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::has_object_lock`].
+    pub fn has_object_lock(&self, bucket: &str) -> Result<bool> {
+        self.bucket_store()?.has_object_lock(bucket)
+    }
+
+    /// Enables object lock, like [`Store::enable_object_lock`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::enable_object_lock`]; [`Error::MemberMissing`].
+    ///
+    /// # Durability
+    /// The state survives a power cut when this returns.
+    pub fn enable_object_lock(&self, bucket: &str) -> Result<()> {
+        self.change_buckets(|store| store.enable_object_lock(bucket))
+    }
+
+    /// Returns a bucket's default retention, like [`Store::default_retention`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::default_retention`].
+    pub fn default_retention(&self, bucket: &str) -> Result<Option<DefaultRetention>> {
+        self.bucket_store()?.default_retention(bucket)
+    }
+
+    /// Sets or removes a bucket's default retention, like [`Store::set_default_retention`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::set_default_retention`]; [`Error::MemberMissing`].
+    ///
+    /// # Durability
+    /// The retention survives a power cut when this returns.
+    pub fn set_default_retention(
+        &self,
+        bucket: &str,
+        retention: Option<DefaultRetention>,
+    ) -> Result<()> {
+        self.change_buckets(|store| store.set_default_retention(bucket, retention))
+    }
+
+    /// Returns a bucket's lifecycle rules, like [`Store::lifecycle`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::lifecycle`].
+    pub fn lifecycle(&self, bucket: &str) -> Result<Lifecycle> {
+        self.bucket_store()?.lifecycle(bucket)
+    }
+
+    /// Replaces a bucket's lifecycle rules, like [`Store::set_lifecycle`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::set_lifecycle`]; [`Error::MemberMissing`].
+    ///
+    /// # Durability
+    /// The rules survive a power cut when this returns.
+    pub fn set_lifecycle(&self, bucket: &str, lifecycle: &Lifecycle) -> Result<()> {
+        self.change_buckets(|store| store.set_lifecycle(bucket, lifecycle))
+    }
+
+    /// Sets a bucket's quota, like [`Store::set_quota`]: a limit on its usage in all members
+    /// together.
+    ///
+    /// # Errors
+    /// Fails like [`Store::set_quota`]; [`Error::MemberMissing`].
+    ///
+    /// # Durability
+    /// The quota survives a power cut when this returns.
+    pub fn set_quota(&self, bucket: &str, quota: Quota) -> Result<()> {
+        self.change_buckets(|store| store.set_quota(bucket, quota))
+    }
+
+    /// Returns a bucket's quota and its usage in all open members, like [`Store::quota`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::quota`].
+    pub fn quota(&self, bucket: &str) -> Result<QuotaState> {
+        self.bucket_store()?.quota(bucket)
+    }
+
+    /// Returns the buckets that have a quota, like [`Store::quotas`].
+    #[must_use]
+    pub fn quotas(&self) -> Vec<QuotaState> {
+        self.bucket_store().map(Store::quotas).unwrap_or_default()
+    }
+
+    /// Returns the owners that have a quota, like [`Store::owner_quotas`].
+    #[must_use]
+    pub fn owner_quotas(&self) -> Vec<QuotaState> {
+        self.bucket_store().map(Store::owner_quotas).unwrap_or_default()
+    }
+
+    /// Checks that the quotas allow a write, like [`Store::check_quota`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::check_quota`].
+    pub fn check_quota(&self, bucket: &str, added: Usage) -> Result<()> {
+        self.bucket_store()?.check_quota(bucket, added)
+    }
+
+    /// Replaces the quotas of all owners, like [`Store::set_owner_quotas`].
+    ///
+    /// # Errors
+    /// Fails like [`Store::set_owner_quotas`].
+    pub fn set_owner_quotas(&self, quotas: &BTreeMap<String, Quota>) -> Result<()> {
+        // All members have the same buckets and share the quotas.
+        self.bucket_store()?.set_owner_quotas(quotas)
+    }
+}

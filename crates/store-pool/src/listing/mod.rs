@@ -1,0 +1,142 @@
+//! Listings of objects, versions and uploads: the members' listings, merged.
+
+mod merge;
+
+use std::cmp::Ordering;
+use std::time::SystemTime;
+
+use haul_file_store::{
+    ListEntry, ListPage, ListRequest, ListUploadsRequest, ListVersionsRequest, Result, Store,
+    UploadListEntry, UploadListPage, VersionId, VersionInfo, VersionListEntry, VersionListPage,
+};
+
+use crate::listing::merge::{Page, merge};
+
+/// Lists objects in all members. `donors` is as in [`merge`].
+///
+/// # Errors
+/// The first error of a member.
+pub(crate) fn objects(
+    stores: &[&Store],
+    donors: &[bool],
+    bucket: &str,
+    request: &ListRequest<'_>,
+) -> Result<ListPage> {
+    let compare = |one: &ListEntry, other: &ListEntry| one.name().cmp(other.name());
+    let read = |member: usize, last: Option<&ListEntry>, limit| {
+        let after = last.map(ListEntry::name).or(request.after);
+        let page = stores[member].list(bucket, &ListRequest { after, limit, ..*request })?;
+        Ok(Page { entries: page.entries, more: page.more })
+    };
+    let Page { entries, more } = merge(donors, request.limit, compare, read)?;
+    Ok(ListPage { entries, more })
+}
+
+/// Lists versions in all members. `donors` is as in [`merge`].
+///
+/// # Errors
+/// The first error of a member.
+pub(crate) fn versions(
+    stores: &[&Store],
+    donors: &[bool],
+    bucket: &str,
+    request: &ListVersionsRequest<'_>,
+) -> Result<VersionListPage> {
+    let read = |member: usize, last: Option<&VersionListEntry>, limit| {
+        let mut part = ListVersionsRequest { limit, ..request.clone() };
+        match last {
+            Some(VersionListEntry::Version(version)) => {
+                part.after = Some(&version.info.key);
+                part.after_version = Some(version.info.version_id);
+            }
+            Some(VersionListEntry::Prefix(prefix)) => {
+                part.after = Some(prefix);
+                part.after_version = None;
+            }
+            None => {}
+        }
+        let page = stores[member].list_versions(bucket, &part)?;
+        Ok(Page { entries: page.entries, more: page.more })
+    };
+    let Page { entries, more } = merge(donors, request.limit, by_age, read)?;
+    Ok(VersionListPage { entries: with_one_latest(entries), more })
+}
+
+/// Lists uploads in all members. `donors` is as in [`merge`].
+///
+/// # Errors
+/// The first error of a member.
+pub(crate) fn uploads(
+    stores: &[&Store],
+    donors: &[bool],
+    bucket: &str,
+    request: &ListUploadsRequest<'_>,
+) -> Result<UploadListPage> {
+    let read = |member: usize, last: Option<&UploadListEntry>, limit| {
+        let mut part = ListUploadsRequest { limit, ..request.clone() };
+        match last {
+            Some(UploadListEntry::Upload { key, id }) => {
+                part.after = Some(key);
+                part.after_upload = Some(id);
+            }
+            Some(UploadListEntry::Prefix(prefix)) => {
+                part.after = Some(prefix);
+                part.after_upload = None;
+            }
+            None => {}
+        }
+        let page = stores[member].list_uploads(bucket, &part)?;
+        Ok(Page { entries: page.entries, more: page.more })
+    };
+    let Page { entries, more } = merge(donors, request.limit, by_id, read)?;
+    Ok(UploadListPage { entries, more })
+}
+
+/// Orders versions by key, and those of a key from the newest to the oldest. A key whose slot is
+/// being moved can be in two members.
+fn by_age(one: &VersionListEntry, other: &VersionListEntry) -> Ordering {
+    use VersionListEntry::Version;
+    name(one).cmp(name(other)).then_with(|| match (one, other) {
+        (Version(one), Version(other)) => age(other).cmp(&age(one)),
+        _ => Ordering::Equal,
+    })
+}
+
+fn name(entry: &VersionListEntry) -> &str {
+    match entry {
+        VersionListEntry::Version(version) => &version.info.key,
+        VersionListEntry::Prefix(prefix) => prefix,
+    }
+}
+
+/// Returns what orders the versions of a key. A version without an ID has only a time.
+fn age(version: &VersionInfo) -> (SystemTime, u64) {
+    let number = match version.info.version_id {
+        VersionId::Null => 0,
+        VersionId::Id(id) => id,
+    };
+    (version.info.modified, number)
+}
+
+/// Leaves one latest version of each key. While a key is being moved, the newest one that has
+/// arrived is the latest in its member.
+fn with_one_latest(mut entries: Vec<VersionListEntry>) -> Vec<VersionListEntry> {
+    for number in 1..entries.len() {
+        let (before, rest) = entries.split_at_mut(number);
+        if let (VersionListEntry::Version(newer), VersionListEntry::Version(older)) =
+            (&before[number - 1], &mut rest[0])
+        {
+            older.is_latest &= newer.info.key != older.info.key;
+        }
+    }
+    entries
+}
+
+/// Orders uploads by key, and those of a key by their IDs.
+fn by_id(one: &UploadListEntry, other: &UploadListEntry) -> Ordering {
+    let name = |entry: &UploadListEntry| match entry {
+        UploadListEntry::Upload { key, id } => (key.clone(), id.clone()),
+        UploadListEntry::Prefix(prefix) => (prefix.clone(), String::new()),
+    };
+    name(one).cmp(&name(other))
+}

@@ -1,0 +1,116 @@
+//! Decides which slots move. Pure.
+
+use crate::slots::{Share, Slot, spread};
+use crate::table::Table;
+
+/// Spreads the slots over the members that stay. `weight` returns the weight of a member by its
+/// position, such as the size of its disk. Returns `true` if any slot moves.
+///
+/// While slots are being moved, nothing changes: a slot has one old member.
+pub(crate) fn spread_slots(table: &mut Table, weight: impl Fn(usize) -> u64) -> bool {
+    if table.has_moves() {
+        return false;
+    }
+    let staying = table.members.iter().enumerate().filter(|(_, member)| !member.is_leaving);
+    let shares: Vec<Share> = staying
+        .map(|(position, member)| Share { member: member.number, weight: weight(position) })
+        .collect();
+    let owners = table.owners();
+    let spread = spread(&owners, &shares);
+    if is_even(&owners, &spread, table) {
+        return false;
+    }
+    for (slot, member) in table.slots.iter_mut().zip(&spread) {
+        if slot.member != *member {
+            *slot = Slot { member: *member, from: Some(slot.member) };
+        }
+    }
+    true
+}
+
+/// The slots, of a hundred, that a member may have too many before any is moved: disks of the same
+/// model differ in size by a little.
+const UNEVEN_MAX: usize = 2;
+
+/// Returns `true` if too few slots would move to be worth it.
+fn is_even(owners: &[u16], spread: &[u16], table: &Table) -> bool {
+    let moving = owners.iter().zip(spread).filter(|(owner, new)| owner != new);
+    let must_move = |(owner, new): &(&u16, &u16)| {
+        let is_leaving = table.member(**owner).is_none_or(|member| member.is_leaving);
+        is_leaving || !owners.contains(new)
+    };
+    let (mut count, mut is_necessary) = (0, false);
+    for moved in moving {
+        count += 1;
+        is_necessary = is_necessary || must_move(&moved);
+    }
+    !is_necessary && count * 100 <= owners.len() * UNEVEN_MAX
+}
+
+/// Ends the move of all slots.
+pub(crate) fn end_moves(table: &mut Table) {
+    table.slots.iter_mut().for_each(|slot| slot.from = None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::MemberEntry;
+
+    fn table(members: u16) -> Table {
+        let mut table = Table::with_one_member(1, 1, String::new());
+        for number in 1..members {
+            let (id, dir) = (u128::from(number) + 1, String::new());
+            table.members.push(MemberEntry { number, id, dir, log_end: 0, is_leaving: false });
+        }
+        table
+    }
+
+    fn count(table: &Table, member: u16) -> usize {
+        table.slots.iter().filter(|slot| slot.member == member).count()
+    }
+
+    #[test]
+    fn new_member_gets_its_share_and_the_old_one_keeps_the_rest() {
+        let mut two = table(2);
+        assert!(spread_slots(&mut two, |_| 1));
+        assert_eq!((count(&two, 0), count(&two, 1)), (2048, 2048));
+        let is_right = |slot: &Slot| match slot.member {
+            0 => slot.from.is_none(),
+            _ => slot.from == Some(0),
+        };
+        assert!(two.slots.iter().all(is_right));
+        assert!(!spread_slots(&mut two, |position| position as u64), "a move is under way");
+        end_moves(&mut two);
+        assert!(!spread_slots(&mut two, |_| 1));
+    }
+
+    #[test]
+    fn leaving_member_loses_all_slots() {
+        let mut three = table(3);
+        spread_slots(&mut three, |_| 1);
+        end_moves(&mut three);
+        three.members[1].is_leaving = true;
+        assert!(spread_slots(&mut three, |_| 1));
+        assert_eq!((count(&three, 1), count(&three, 0) + count(&three, 2)), (0, 4096));
+        let moving = three.slots.iter().filter(|slot| slot.from == Some(1)).count();
+        assert!((1365..=1366).contains(&moving), "{moving}");
+        assert_eq!(three.slots.iter().filter(|slot| slot.from.is_some()).count(), moving);
+    }
+
+    #[test]
+    fn small_difference_moves_nothing() {
+        let mut two = table(2);
+        spread_slots(&mut two, |_| 1000);
+        end_moves(&mut two);
+        assert!(!spread_slots(&mut two, |position| 1000 + 50 * position as u64));
+        assert!(spread_slots(&mut two, |position| 1000 * (1 + position as u64)));
+    }
+
+    #[test]
+    fn last_member_cannot_leave() {
+        let mut one = table(1);
+        one.members[0].is_leaving = true;
+        assert!(!spread_slots(&mut one, |_| 1));
+    }
+}
