@@ -77,7 +77,7 @@
 //! | move a key to another store ([`Store::move_key`]) | two reads of each needle, one append of it to the other store, and a tombstone; in each store one sync for up to 1,024 needles; the files of big objects are read and written once |
 //! | sweep a bucket | the reads of a listing, of the prefixes that rules expire; one write and one sync for up to 256 deletions, without a read for an object that is where it was listed; for each key with expired versions a search of its versions, and in a bucket with object lock one read for each of these |
 //! | delete a version in a bucket with object lock | also one read of its head |
-//! | open | reads of the location table (8 to 9 bytes an object), of the runs' block indexes, and of what was stored after the last checkpoint: the indexes of sealed volumes, and the end of the volume that was being written. After a kill, about [`Options::index_memory_bytes`] / 1 KiB needles are replayed, and those stored while a checkpoint was being written |
+//! | open | reads of the location table (about 6 bytes an object), of the runs' block indexes, and of what was stored after the last checkpoint: the indexes of sealed volumes, and the end of the volume that was being written. After a kill, about [`Options::index_memory_bytes`] / 1 KiB needles are replayed, and those stored while a checkpoint was being written |
 //! | a checkpoint, in the background | writes of the recent changes, at times of the whole location table; three syncs of files, two of the directory |
 //!
 //! Memory: about 10 bytes for an object and at most a fiftieth of its key's length, up to
@@ -88,7 +88,7 @@
 //! ([`Store::set_versioning`]).
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[Haystack10\] needles and volumes, \[Fagin79\] and \[Dayan23\]
+//! Keys refer to `docs/sources.md`: \[Haystack10\] needles and volumes, \[Fagin79\] and \[Elias74\]
 //! the location table, \[ONeil96\] the runs of keys, \[Rosenblum92\] cleaning, \[RocksDBStall\]
 //! delaying writers.
 

@@ -18,7 +18,7 @@ use crate::names::{self, IndexFile};
 const CHANGED_PART: u64 = 32;
 
 /// The approximate size of a location-table entry in its file.
-const SLOT_BYTES: u64 = 9;
+const SLOT_BYTES: u64 = 7;
 
 /// The number of changes that are encoded into one chunk.
 const CHANGES_PER_CHUNK: usize = 8192;

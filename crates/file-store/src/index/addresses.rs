@@ -1,18 +1,23 @@
-//! The volumes' address space: each volume has a range in a 43-bit byte address space, so that a
-//! needle's position fits into 40 bits. Pure.
+//! The volumes' address space: each volume has a range in a 46-bit byte address space, so that a
+//! needle's position fits into 43 bits. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
 use haul_append_log::{Lsn, Position};
 
+use crate::index::locations::VALUE_BITS;
 use crate::object::ObjectLocation;
 
 /// The unit of addresses: records start at multiples of 8 bytes.
 const UNIT_BYTES: u64 = 8;
 
-const ADDRESS_BITS: u32 = 40;
+const ADDRESS_BITS: u32 = 43;
 
-/// The maximum total length of all volumes: 8 TiB.
+const CLASS_BITS: u32 = 3;
+
+const _: () = assert!(ADDRESS_BITS + CLASS_BITS == VALUE_BITS);
+
+/// The maximum total length of all volumes: 64 TiB.
 pub(crate) const ADDRESSABLE_BYTES: u64 = UNIT_BYTES << ADDRESS_BITS;
 
 /// Upper bounds of the record length classes, in bytes: powers of two with space for a needle's
@@ -32,8 +37,8 @@ const CLASS_BYTES: [u32; 8] = [
 /// The space for a needle's head in a length class.
 const HEAD_BYTES: u32 = 512;
 
-/// A needle's location as the location table stores it: the record's length class (3 bits) and
-/// address (40 bits).
+/// A needle's location as the location table stores it: the record's address (43 bits) above its
+/// length class (3 bits), so that low addresses make small numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Location(pub(crate) u64);
 
@@ -114,15 +119,15 @@ fn class(payload_bytes: u32) -> usize {
 impl Location {
     fn new(address: u64, payload_bytes: u32) -> Self {
         debug_assert!(address.is_multiple_of(UNIT_BYTES) && address < ADDRESSABLE_BYTES);
-        Self(((class(payload_bytes) as u64) << ADDRESS_BITS) | (address / UNIT_BYTES))
+        Self(((address / UNIT_BYTES) << CLASS_BITS) | class(payload_bytes) as u64)
     }
 
     fn address(self) -> u64 {
-        (self.0 & ((1 << ADDRESS_BITS) - 1)) * UNIT_BYTES
+        (self.0 >> CLASS_BITS) * UNIT_BYTES
     }
 
     fn bytes_hint(self) -> u32 {
-        CLASS_BYTES[(self.0 >> ADDRESS_BITS) as usize & 7]
+        CLASS_BYTES[(self.0 % (1 << CLASS_BITS)) as usize]
     }
 }
 
@@ -262,7 +267,7 @@ mod tests {
 
     #[test]
     fn exhausted_address_space_gives_no_location() {
-        let mut addresses = Addresses::new(2 << 40);
+        let mut addresses = Addresses::new(16 << 40);
         for volume in 0..4 {
             assert!(addresses.assign(at(volume, 4096, 80)).is_some());
         }

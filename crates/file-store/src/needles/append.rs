@@ -50,7 +50,7 @@ impl Inner {
             && self.keyspace.index.read().addresses.is_nearly_full()
         {
             let what =
-                "the volumes have reached the maximum total size of a store, 8 TiB".to_owned();
+                "the volumes have reached the maximum total size of a store, 64 TiB".to_owned();
             return Err(Error::Invalid { what });
         }
         Ok(())

@@ -10,6 +10,7 @@ use crate::format::FilePart;
 use crate::index::addresses::AddressRange;
 use crate::index::bucket::Bucket;
 use crate::index::entry::Entry;
+use crate::index::locations::VALUE_BITS;
 use crate::index::uploads::{Upload, UploadName};
 use crate::index::volumes::Volume;
 use crate::index::{Index, LocationChange, addresses::Location};
@@ -295,7 +296,7 @@ pub(crate) fn decode_changes(bytes: &[u8]) -> Option<Vec<LocationChange>> {
         u64::from_le_bytes(change[8 * at..8 * at + 8].try_into().unwrap_or_default())
     };
     let location = |number: u64| (number != u64::MAX).then_some(Location(number));
-    let is_valid = |number: u64| number == u64::MAX || number < 1 << 43;
+    let is_valid = |number: u64| number == u64::MAX || number < 1 << VALUE_BITS;
     let decode = |change: &[u8; 24]| {
         let [hash, removed, inserted] = [0, 1, 2].map(|at| number(change, at));
         (is_valid(removed) && is_valid(inserted)).then(|| LocationChange {

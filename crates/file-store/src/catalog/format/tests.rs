@@ -67,7 +67,7 @@ fn state_round_trips_and_no_prefix_of_it_is_valid() {
 
 #[test]
 fn volumes_with_overlapping_addresses_are_malformed() {
-    for (base, is_valid) in [(4096, true), (4088, false), (1 << 43, false)] {
+    for (base, is_valid) in [(4096, true), (4088, false), (1 << 46, false)] {
         // No needles, buckets, uploads and big files; two volumes.
         let mut state = vec![0, 0, 0, 0, 2];
         for (number, base) in [(1, 0), (2, base)] {
@@ -86,14 +86,14 @@ fn changes_round_trip_and_impossible_locations_are_malformed() {
         removed: removed.map(Location),
         inserted: inserted.map(Location),
     };
-    let changes = [change(None, Some((1 << 43) - 1)), change(Some(0), None)];
+    let changes = [change(None, Some((1 << 46) - 1)), change(Some(0), None)];
     let bytes = encode_changes(&changes);
     assert_eq!(decode_changes(&bytes).as_deref(), Some(&changes[..]));
     for end in 0..bytes.len() {
         let whole = end.is_multiple_of(24).then(|| changes[..end / 24].to_vec());
         assert_eq!(decode_changes(&bytes[..end]), whole, "{end} bytes");
     }
-    for bad in [change(Some(1 << 43), None), change(None, Some(u64::MAX - 1))] {
+    for bad in [change(Some(1 << 46), None), change(None, Some(u64::MAX - 1))] {
         assert_eq!(decode_changes(&encode_changes(&[bad])), None, "{bad:?}");
     }
 }

@@ -5,9 +5,11 @@
 //! | bytes | field of a page, little-endian |
 //! |---|---|
 //! | 8 | the smallest hash of the page |
-//! | 8 | the number of slots |
-//! | 4 | the depth |
-//! | 8 each | the slots, in ascending order |
+//! | 4 | the number of entries |
+//! | 2 | the depth |
+//! | 2 | the length of a value, in bits |
+//! | 8 each | words of the groups; none without entries |
+//! | 8 each | words of the slots |
 //!
 //! Chunks have no checksums; the caller adds them.
 
@@ -19,7 +21,7 @@ use super::{DEPTH_MAX, DEPTH_MIN, Locations, is_depth_allowed};
 /// The length at which a chunk is complete.
 const CHUNK_BYTES: usize = 256 << 10;
 
-const SLOT_BYTES: usize = 8;
+const WORD_BYTES: usize = 8;
 
 /// The number of hashes, which is the end of the last page.
 const HASHES_END: u128 = 1 << 64;
@@ -59,11 +61,11 @@ impl Snapshot {
 /// Appends the page whose smallest hash is `hash`. Returns the next page's smallest hash.
 fn encode_page(chunk: &mut Vec<u8>, hash: u64, page: &Page) -> u64 {
     chunk.extend_from_slice(&hash.to_le_bytes());
-    chunk.extend_from_slice(&(page.len() as u64).to_le_bytes());
-    chunk.extend_from_slice(&page.depth().to_le_bytes());
-    for slots in page.slots() {
-        chunk.extend(slots.iter().flat_map(|slot| slot.to_le_bytes()));
-    }
+    chunk.extend_from_slice(&(page.len() as u64).to_le_bytes()[..4]);
+    chunk.extend_from_slice(&page.depth().to_le_bytes()[..2]);
+    chunk.extend_from_slice(&page.value_bits().to_le_bytes()[..2]);
+    let (groups, slots) = page.encode();
+    chunk.extend(groups.iter().chain(&slots).flat_map(|word| word.to_le_bytes()));
     hash.wrapping_add(1 << (64 - page.depth()))
 }
 
@@ -79,9 +81,12 @@ pub(crate) enum LoadError {
     /// A page does not start where the previous page ends.
     #[error("a page of the index is missing, repeated or out of order")]
     Range,
-    /// A slot is invalid or not greater than the previous one.
-    #[error("a page of the index has invalid or unsorted slots")]
-    Slots,
+    /// The length of a value is out of range.
+    #[error("a page of the index has values of an invalid length")]
+    Values,
+    /// The words encode another number of entries, or have other bits set.
+    #[error("a page of the index has invalid entries")]
+    Entries,
     /// Pages are missing at the end.
     #[error("the last pages of the index are missing")]
     Incomplete,
@@ -91,6 +96,8 @@ pub(crate) enum LoadError {
 #[derive(Debug, Default)]
 pub(crate) struct Loader {
     pages: Vec<Arc<Page>>,
+    /// The words of one page.
+    words: Vec<u64>,
     /// The first hash of the next page.
     next: u128,
 }
@@ -129,7 +136,8 @@ impl Loader {
 
     /// Adds the first page of a chunk and returns the rest of the chunk.
     fn add_page<'a>(&mut self, chunk: &'a [u8]) -> Result<&'a [u8], LoadError> {
-        let (hash, count, depth, rest) = decode_header(chunk).ok_or(LoadError::Truncated)?;
+        let (header, rest) = Header::decode(chunk).ok_or(LoadError::Truncated)?;
+        let Header { hash, len, depth, value_bits } = header;
         if !(DEPTH_MIN..=DEPTH_MAX).contains(&depth) {
             return Err(LoadError::Depth);
         }
@@ -137,22 +145,39 @@ impl Loader {
         if u128::from(hash) != self.next || !hash.is_multiple_of(hashes) {
             return Err(LoadError::Range);
         }
-        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(SLOT_BYTES));
-        let (slots, rest) =
-            bytes.and_then(|bytes| rest.split_at_checked(bytes)).ok_or(LoadError::Truncated)?;
-        let slots = slots.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
-        let page = Page::from_sorted(depth, slots).ok_or(LoadError::Slots)?;
+        let words = Page::encoded_words(depth, value_bits, len).ok_or(LoadError::Values)?;
+        let (words, rest) =
+            rest.split_at_checked(words * WORD_BYTES).ok_or(LoadError::Truncated)?;
+        self.words.clear();
+        self.words.extend(words.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
+        let page = Page::decode(depth, value_bits, len, &self.words).ok_or(LoadError::Entries)?;
         self.pages.push(Arc::new(page));
         self.next += u128::from(hashes);
         Ok(rest)
     }
 }
 
-/// Returns a page's smallest hash, number of slots and depth, and the remaining bytes.
-fn decode_header(bytes: &[u8]) -> Option<(u64, u64, u32, &[u8])> {
-    let (hash, bytes) = bytes.split_first_chunk()?;
-    let (count, bytes) = bytes.split_first_chunk()?;
-    let (depth, bytes) = bytes.split_first_chunk()?;
-    let (hash, count) = (u64::from_le_bytes(*hash), u64::from_le_bytes(*count));
-    Some((hash, count, u32::from_le_bytes(*depth), bytes))
+/// What precedes a page's words.
+struct Header {
+    hash: u64,
+    len: usize,
+    depth: u32,
+    value_bits: u32,
+}
+
+impl Header {
+    /// Returns the header at the beginning of `bytes`, and the remaining bytes.
+    fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (hash, bytes) = bytes.split_first_chunk()?;
+        let (len, bytes) = bytes.split_first_chunk()?;
+        let (depth, bytes) = bytes.split_first_chunk()?;
+        let (value_bits, bytes) = bytes.split_first_chunk()?;
+        let header = Self {
+            hash: u64::from_le_bytes(*hash),
+            len: u32::from_le_bytes(*len) as usize,
+            depth: u16::from_le_bytes(*depth).into(),
+            value_bits: u16::from_le_bytes(*value_bits).into(),
+        };
+        Some((header, bytes))
+    }
 }
