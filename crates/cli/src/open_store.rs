@@ -1,7 +1,7 @@
 //! Opens a store, and prints the results of its recovery to stderr.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +68,8 @@ pub(crate) struct ServerOptions {
     pub(crate) enforces_quotas: bool,
     /// The copy of the store.
     pub(crate) replication: Option<Arc<dyn Replication>>,
+    /// The directories whose loss is accepted.
+    pub(crate) accepted_losses: Vec<PathBuf>,
     /// The disk of a store of which parts are only in the copy.
     pub(crate) disk: Option<Arc<dyn Disk>>,
 }
@@ -140,12 +142,12 @@ pub(crate) fn open_for(
             .advise("set --data; \"haul serve\", \"store import\" and \"store mb\" create a store")
             .exit(Exit::NotStarted));
     }
-    let disk = server.disk.clone();
+    let (disk, lost) = (server.disk.clone(), server.accepted_losses.clone());
     let options = options(args, holder, server);
     let is_in_use = |error: &Error| matches!(error, Error::InUse { .. });
     let opened = predecessor.retry(is_in_use, || match &disk {
-        Some(disk) => Pool::open_on(&[Arc::clone(disk)], &options),
-        None => Pool::open(&args.data, &options),
+        Some(disk) => Pool::open_on(&[Arc::clone(disk)], &[], &options),
+        None => Pool::open_without(&args.data, &lost, &options),
     });
     let (pool, report) = opened.map_err(|error| not_opened(args, error))?;
     let mut damage = Vec::new();

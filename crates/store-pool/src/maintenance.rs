@@ -108,8 +108,8 @@ impl Pool {
     /// 2. Writes the pool file of each.
     ///
     /// # Errors
-    /// Fails like [`Store::snapshot`]; [`Error::MemberMissing`];
-    /// [`Error::Invalid`] while keys are moved between members.
+    /// Fails like [`Store::snapshot`]; [`haul_file_store::Error::MemberMissing`];
+    /// [`haul_file_store::Error::Invalid`] while keys are moved between members.
     ///
     /// # Durability
     /// The snapshot survives a power cut when this returns.

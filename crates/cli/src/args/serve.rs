@@ -190,6 +190,12 @@ pub(crate) struct ServeArgs {
     /// key is left, the next start leaves the directory out.
     #[arg(long, value_name = "DIR", help_heading = "Store")]
     pub(crate) retire: Vec<PathBuf>,
+    /// Accept that this directory of --data is lost, with all its keys
+    ///
+    /// Its disk is missing, and will not come back. The other directories get its share of the
+    /// keys: those that it had are then absent, and no longer answered with 503.
+    #[arg(long, value_name = "DIR", help_heading = "Store")]
+    pub(crate) accept_loss: Vec<PathBuf>,
     #[command(flatten)]
     config: ConfigArgs,
 }

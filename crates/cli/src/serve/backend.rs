@@ -58,6 +58,7 @@ impl Backend {
             locked_memory: shares.cache,
             lifecycle_observer: observer,
             enforces_quotas: true,
+            accepted_losses: args.accept_loss.clone(),
             replication: copy.as_ref().map(|copy| Arc::clone(&copy.progress) as _),
             disk: disk.clone().map(|disk| disk as _),
         };

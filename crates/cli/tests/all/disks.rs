@@ -109,6 +109,19 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     assert_eq!(read(&serving, 0..100), 100);
     stop(serving);
 
+    // One more is lost for good.
+    fs::rename(place.path("d3"), place.path("gone")).unwrap();
+    let serving = serve(&place, &["d2"], &["--accept-loss", "d3"]);
+    let (_, listing) = serving.request("GET", "/b-1?list-type=2", b"");
+    let left = String::from_utf8_lossy(&listing).matches("<Contents>").count();
+    assert!((30..=70).contains(&left), "{left}");
+    put(&serving, 0..100);
+    assert_eq!(read(&serving, 0..100), 100);
+    stop(serving);
+    let refused = place.run(&["serve", "--data", "d2", "--data", "gone"]).code(3);
+    assert!(refused.stderr().contains("gone is no longer a member of the pool"));
+    stop(serve(&place, &["d2", "d3"], &[]));
+
     // The commands work on all disks.
     let both = ["--data", "d2", "--data", "d3"];
     let run = |command: &[&str]| place.run(&[&["store"], command, &both[..]].concat()).code(0);
@@ -117,7 +130,7 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     assert_eq!(run(&["get", "b-1/16"]).stdout(), content(16));
     run(&["compact"]);
     run(&["snapshot", "copy"]);
-    let snapshot = ["store", "ls", "b-1", "--data", "copy/1", "--data", "copy/2"];
+    let snapshot = ["store", "ls", "b-1", "--data", "copy/1", "--data", "copy/3"];
     assert_eq!(place.run(&snapshot).code(0).lines().len(), 100);
 }
 

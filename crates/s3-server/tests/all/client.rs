@@ -95,7 +95,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Pool {
 pub(crate) fn open_in_memory(options: Options) -> Pool {
     let disks: Vec<Arc<dyn Disk>> =
         (0..members()).map(|_| Arc::new(MemoryDisk::default()) as _).collect();
-    Pool::open_on(&disks, &options).unwrap().0
+    Pool::open_on(&disks, &[], &options).unwrap().0
 }
 
 impl Running {

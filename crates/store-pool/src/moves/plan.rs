@@ -47,6 +47,29 @@ fn is_even(owners: &[u16], spread: &[u16], table: &Table) -> bool {
     !is_necessary && count * 100 <= owners.len() * UNEVEN_MAX
 }
 
+/// Gives the slots of a member that is lost to the members that stay. Its keys are lost.
+pub(crate) fn give_up(table: &mut Table, lost: u16, weight: impl Fn(u16) -> u64) {
+    table.members.retain(|member| member.number != lost);
+    let staying = table.members.iter().filter(|member| !member.is_leaving);
+    let shares: Vec<Share> = staying
+        .map(|member| Share { member: member.number, weight: weight(member.number) })
+        .collect();
+    let is_lost: Vec<bool> = table.slots.iter().map(|slot| slot.member == lost).collect();
+    // Only the lost slots change their member: the keys of the others stay where they are.
+    let owners: Vec<u16> = vec![lost; is_lost.iter().filter(|is_lost| **is_lost).count()];
+    let mut new = spread(&owners, &shares).into_iter();
+    for (slot, is_lost) in table.slots.iter_mut().zip(is_lost) {
+        if is_lost {
+            // Keys that had not been moved yet are still in the old member, which must not lose
+            // them: it gets the slot back.
+            let owner = slot.from.or_else(|| new.next()).unwrap_or(slot.member);
+            *slot = Slot { member: owner, from: None };
+        } else if slot.from == Some(lost) {
+            slot.from = None;
+        }
+    }
+}
+
 /// Ends the move of all slots.
 pub(crate) fn end_moves(table: &mut Table) {
     table.slots.iter_mut().for_each(|slot| slot.from = None);
@@ -105,6 +128,25 @@ mod tests {
         end_moves(&mut two);
         assert!(!spread_slots(&mut two, |position| 1000 + 50 * position as u64));
         assert!(spread_slots(&mut two, |position| 1000 * (1 + position as u64)));
+    }
+
+    #[test]
+    fn slots_of_a_lost_member_go_to_the_others() {
+        let mut three = table(3);
+        spread_slots(&mut three, |_| 1);
+        end_moves(&mut three);
+        let before = three.clone();
+        // Some slots of the lost member are on their way to it, and some from it.
+        three.slots[before.slots.iter().position(|slot| slot.member == 1).unwrap()].from = Some(2);
+        three.slots[before.slots.iter().position(|slot| slot.member == 0).unwrap()].from = Some(1);
+        give_up(&mut three, 1, |_| 1);
+        assert_eq!(three.members.len(), 2);
+        assert!(three.slots.iter().all(|slot| slot.member != 1 && slot.from.is_none()));
+        for (old, new) in before.slots.iter().zip(&three.slots) {
+            assert!(old.member == new.member || old.member == 1, "another slot moved");
+        }
+        let difference = count(&three, 0).abs_diff(count(&three, 2));
+        assert!(difference <= 2, "{difference}");
     }
 
     #[test]

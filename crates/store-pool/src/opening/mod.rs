@@ -3,6 +3,7 @@
 mod look;
 mod plan;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -13,7 +14,7 @@ use haul_sync::{Mutex, ShardedRwLock};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::member::Member;
-use crate::moves::plan::{end_moves, spread_slots};
+use crate::moves::plan::{end_moves, give_up, spread_slots};
 use crate::opening::look::{Place, look};
 use crate::opening::plan::{Found, OpenPlan, Plan, plan};
 use crate::pool::Pool;
@@ -67,7 +68,7 @@ impl Pool {
     /// 1. Reads the files of all directories, which decide who is a member.
     /// 2. Opens the stores, all at once, each as after its own crash.
     /// 3. Completes what a crash interrupted: the newest table is written to all members, and
-    ///    changes of buckets are completed ([`crate::settling`]).
+    ///    changes of buckets are completed.
     /// 4. Lets new directories join, one after the other: a new one has its file before another
     ///    member lists it, so that a crash leaves a pool with or without it.
     /// 5. Begins to move slots to them, and continues moves.
@@ -79,6 +80,24 @@ impl Pool {
     /// # Durability
     /// All data that the pool returns is on stable storage.
     pub fn open(dirs: &[PathBuf], options: &Options) -> Result<(Self, OpenReport)> {
+        Self::open_without(dirs, &[], options)
+    }
+
+    /// Opens the pool in `dirs` like [`Pool::open`], and accepts that the members that were last
+    /// open in the directories `lost` are lost, with all their keys: the other members get their
+    /// slots, and the lost ones are refused if they come back.
+    ///
+    /// # Errors
+    /// Fails like [`Pool::open`]; [`Error::Invalid`] if a directory in `lost` is not that of a
+    /// missing member, or if yet another member is missing.
+    ///
+    /// # Durability
+    /// The loss is accepted durably when this returns.
+    pub fn open_without(
+        dirs: &[PathBuf],
+        lost: &[PathBuf],
+        options: &Options,
+    ) -> Result<(Self, OpenReport)> {
         options.check()?;
         if let [only] = dirs {
             let place = look(only);
@@ -87,18 +106,23 @@ impl Pool {
                 let (store, recovery) = Store::open(only, options.clone())?;
                 return Ok(Self::single(store, recovery));
             }
-            return Self::open_places(vec![place], options);
+            return Self::open_places(vec![place], lost, options);
         }
-        Self::open_places(dirs.iter().map(|dir| look(dir)).collect(), options)
+        Self::open_places(dirs.iter().map(|dir| look(dir)).collect(), lost, options)
     }
 
-    /// Opens the pool in the roots of any disks, such as simulated ones.
+    /// Opens the pool in the roots of any disks, such as simulated ones, like
+    /// [`Pool::open_without`].
     ///
     /// # Errors
-    /// Fails like [`Pool::open`].
-    pub fn open_on(disks: &[Arc<dyn Disk>], options: &Options) -> Result<(Self, OpenReport)> {
+    /// Fails like [`Pool::open_without`].
+    pub fn open_on(
+        disks: &[Arc<dyn Disk>],
+        lost: &[PathBuf],
+        options: &Options,
+    ) -> Result<(Self, OpenReport)> {
         options.check()?;
-        Self::open_places(disks.iter().map(Place::on_disk).collect(), options)
+        Self::open_places(disks.iter().map(Place::on_disk).collect(), lost, options)
     }
 
     fn single(store: Store, recovery: RecoveryReport) -> (Self, OpenReport) {
@@ -108,7 +132,11 @@ impl Pool {
         (Self::from(Arc::new(store)), report)
     }
 
-    fn open_places(places: Vec<Place>, options: &Options) -> Result<(Self, OpenReport)> {
+    fn open_places(
+        places: Vec<Place>,
+        lost: &[PathBuf],
+        options: &Options,
+    ) -> Result<(Self, OpenReport)> {
         let names: Vec<String> =
             places.iter().map(|place| place.dir.display().to_string()).collect();
         let found = names.iter().map(String::as_str);
@@ -127,7 +155,10 @@ impl Pool {
                 Err(Error::Invalid { what })
             }
             Plan::Begin { first } => begin(places, first, options),
-            Plan::Open(plan) => open(places, plan, options),
+            Plan::Open(mut plan) => {
+                give_up_lost(&mut plan, lost)?;
+                open(places, plan, options)
+            }
         }
     }
 
@@ -301,6 +332,36 @@ fn open(places: Vec<Place>, mut plan: OpenPlan, options: &Options) -> Result<(Po
     Ok((pool, OpenReport { members, left }))
 }
 
+/// Gives the slots of the members in `lost` to the others.
+fn give_up_lost(plan: &mut OpenPlan, lost: &[PathBuf]) -> Result<()> {
+    let invalid = |what: String| Err(Error::Invalid { what });
+    for dir in lost {
+        let name = dir.display().to_string();
+        let mut entries = plan.table.members.iter().zip(&plan.members);
+        let is_lost = |(entry, found): (&MemberEntry, &std::result::Result<usize, String>)| {
+            entry.dir == name && found.is_err()
+        };
+        let Some(position) = entries.position(is_lost) else {
+            return invalid(format!("{name} is not the directory of a missing member"));
+        };
+        drop(plan.members.remove(position));
+        let number = plan.table.members[position].number;
+        let sizes = |number| {
+            let entry = plan.table.member(number)?;
+            size(Path::new(&entry.dir))
+        };
+        let sizes: BTreeMap<u16, u64> = (plan.table.members.iter())
+            .filter_map(|entry| Some((entry.number, sizes(entry.number)?)))
+            .collect();
+        give_up(&mut plan.table, number, |number| sizes.get(&number).copied().unwrap_or(1));
+        plan.table.generation += 1;
+    }
+    if !lost.is_empty() && plan.members.iter().any(std::result::Result::is_err) {
+        return invalid("another member is missing, too; nothing was accepted".to_owned());
+    }
+    Ok(())
+}
+
 /// Removes the members that have left from the table, which is written when the pool is opened.
 fn remove_gone(plan: &mut OpenPlan) {
     let table = &mut plan.table;
@@ -415,10 +476,12 @@ fn finish(
 /// Returns the size of each member's file system, by which slots are spread; 1 for each if a size
 /// is unknown.
 fn weights(members: &[Member]) -> Vec<u64> {
-    let bytes = |member: &Member| {
-        let stat = rustix::fs::statvfs(&member.dir).ok()?;
-        stat.f_blocks.checked_mul(stat.f_frsize).filter(|bytes| *bytes > 0)
-    };
-    let sizes: Option<Vec<u64>> = members.iter().map(bytes).collect();
+    let sizes: Option<Vec<u64>> = members.iter().map(|member| size(&member.dir)).collect();
     sizes.unwrap_or_else(|| vec![1; members.len()])
+}
+
+/// Returns the size of a directory's file system, in bytes.
+fn size(dir: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(dir).ok()?;
+    stat.f_blocks.checked_mul(stat.f_frsize).filter(|bytes| *bytes > 0)
 }

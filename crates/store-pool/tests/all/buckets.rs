@@ -112,7 +112,7 @@ fn bucket_that_was_used_while_a_deletion_was_in_doubt_is_kept() {
     pool.create_bucket(BUCKET).unwrap();
     pool.close().unwrap();
     // The deletion reached the first member only, which then is missing.
-    let first = Pool::open_on(&crate::dirs(&disk, [0]), &crate::small()).unwrap().0;
+    let first = Pool::open_on(&crate::dirs(&disk, [0]), &[], &crate::small()).unwrap().0;
     first.stores().next().unwrap().delete_bucket(BUCKET).unwrap();
     first.close().unwrap();
     let rest = open(&disk, 1..3);

@@ -55,7 +55,7 @@ fn member_leaves_and_the_others_have_its_keys() {
     assert_eq!(pool.members().len(), 2);
     check(&pool, 0..150);
     pool.close().unwrap();
-    let (pool, report) = Pool::open_on(&dirs(&disk, 0..3), &small()).unwrap();
+    let (pool, report) = Pool::open_on(&dirs(&disk, 0..3), &[], &small()).unwrap();
     assert_eq!((pool.members().len(), report.left), (2, vec![dir]));
     pool.close().unwrap();
     let mut pool = open(&disk, 1..3);

@@ -48,12 +48,12 @@ fn dirs(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>) -> Vec<Arc<
 
 /// Opens the pool in these directories of a disk.
 fn open(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>) -> Pool {
-    Pool::open_on(&dirs(disk, numbers), &small()).unwrap().0
+    Pool::open_on(&dirs(disk, numbers), &[], &small()).unwrap().0
 }
 
 /// Returns the error of opening these directories.
 fn refusal(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>) -> String {
-    Pool::open_on(&dirs(disk, numbers), &small()).unwrap_err().to_string()
+    Pool::open_on(&dirs(disk, numbers), &[], &small()).unwrap_err().to_string()
 }
 
 fn put(pool: &Pool, key: &str, bytes: &[u8]) -> ObjectInfo {

@@ -87,6 +87,37 @@ fn buckets_do_not_change_while_a_member_is_missing() {
 }
 
 #[test]
+fn loss_of_a_member_can_be_accepted() {
+    let disk = MemoryDisk::default();
+    let pool = without_one(&disk, 120);
+    let lost = pool.members()[1].dir().to_owned();
+    let is_lost = |number: &u64| get(&pool, &key(*number)).is_err();
+    let (gone, kept): (Vec<u64>, Vec<u64>) = (0..120).partition(is_lost);
+    pool.close().unwrap();
+    let other = Pool::open_on(&dirs(&disk, [0, 2]), &["d9".into()], &small()).unwrap_err();
+    assert!(other.to_string().contains("is not the directory of a missing member"), "{other}");
+    let two = Pool::open_on(&dirs(&disk, [0]), std::slice::from_ref(&lost), &small()).unwrap_err();
+    assert!(two.to_string().contains("another member is missing, too"), "{two}");
+
+    let accepted = Pool::open_on(&dirs(&disk, [0, 2]), &[lost], &small()).unwrap().0;
+    assert_eq!(accepted.members().len(), 2);
+    for number in &gone {
+        let absent = get(&accepted, &key(*number)).unwrap_err();
+        assert!(matches!(absent, Error::NoSuchKey { .. }), "{absent}");
+    }
+    assert_eq!(crate::listed(&accepted, 7).len(), kept.len());
+    accepted.create_bucket("other").unwrap();
+    for number in &gone {
+        put(&accepted, &key(*number), &content(*number));
+    }
+    check(&accepted, 0..120);
+    accepted.close().unwrap();
+    check(&open(&disk, [0, 2]), 0..120);
+    let back = refusal(&disk, 0..3);
+    assert!(back.contains("d1 is no longer a member of the pool"), "{back}");
+}
+
+#[test]
 fn empty_directory_in_place_of_a_member_stays_empty() {
     let disk = MemoryDisk::default();
     drop(without_one(&disk, 10));
@@ -119,10 +150,10 @@ fn directories_that_do_not_form_a_pool_are_refused() {
     assert_eq!(open(&disk, [4]).buckets().unwrap().len(), 1);
     let missing = refusal(&disk, [0, 4]);
     assert!(missing.contains("does not belong to the pool, of which a member is missing"));
-    let none = Pool::open_on(&[], &small()).unwrap_err();
+    let none = Pool::open_on(&[], &[], &small()).unwrap_err();
     assert!(none.to_string().contains("at least one directory"), "{none}");
     let in_use = open(&disk, 0..2);
-    let error = Pool::open_on(&dirs(&disk, [1]), &small()).unwrap_err();
+    let error = Pool::open_on(&dirs(&disk, [1]), &[], &small()).unwrap_err();
     assert!(matches!(error, Error::InUse { .. }), "{error}");
     drop(in_use);
 }
