@@ -120,7 +120,9 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     stop(serving);
     let refused = place.run(&["serve", "--data", "d2", "--data", "gone"]).code(3);
     assert!(refused.stderr().contains("gone is no longer a member of the pool"));
-    stop(serve(&place, &["d2", "d3"], &[]));
+    let serving = serve(&place, &["d2", "d3"], &[]);
+    wait_for_moves(&serving);
+    stop(serving);
 
     // The commands work on all disks.
     let both = ["--data", "d2", "--data", "d3"];
