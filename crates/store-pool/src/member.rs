@@ -15,7 +15,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Returns the member's number in the pool, which no later member gets.
+    /// Returns the member's number, which no other member of the pool has.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.number

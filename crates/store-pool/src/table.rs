@@ -30,7 +30,7 @@ pub(crate) struct Table {
 /// A member, as the table describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MemberEntry {
-    /// The number, which no later member gets.
+    /// The number, which no other member has.
     pub(crate) number: u16,
     /// The ID, by which a directory is recognized wherever it is mounted.
     pub(crate) id: u128,

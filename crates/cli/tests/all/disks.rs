@@ -132,7 +132,7 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     assert_eq!(run(&["get", "b-1/16"]).stdout(), content(16));
     run(&["compact"]);
     run(&["snapshot", "copy"]);
-    let snapshot = ["store", "ls", "b-1", "--data", "copy/1", "--data", "copy/3"];
+    let snapshot = ["store", "ls", "b-1", "--data", "copy/1", "--data", "copy/2"];
     assert_eq!(place.run(&snapshot).code(0).lines().len(), 100);
 }
 
