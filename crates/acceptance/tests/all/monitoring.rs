@@ -16,10 +16,18 @@ use crate::server::Server;
 pub(crate) const SECTION: &str = "Monitoring";
 
 /// Metrics that a server has only in some states; the tests of the servers cover them.
-const SOMETIMES: [&str; 18] = [
+const SOMETIMES: [&str; 26] = [
     "haul_key_file_failing",
     "haul_lifecycle_last_sweep_duration_seconds",
     "haul_lifecycle_last_sweep_timestamp_seconds",
+    "haul_member_free_bytes",
+    "haul_member_latched",
+    "haul_member_objects",
+    "haul_member_up",
+    "haul_move_failures_total",
+    "haul_moved_bytes_total",
+    "haul_moved_keys_total",
+    "haul_moving_slots",
     "haul_replication_behind_seconds",
     "haul_replication_failing",
     "haul_replication_lease_seconds",

@@ -94,9 +94,12 @@ fn line(option: &Arg, matches: &ArgMatches) -> String {
         let name = names.first().map_or_else(|| id.to_uppercase(), ToString::to_string);
         toml(OsStr::new(&name))
     };
+    let has_default = !option.get_default_values().is_empty();
     match (option.get_action(), values.as_slice()) {
         (ArgAction::SetTrue, _) => format!("{mark}{name} = {is_given}"),
         (ArgAction::Append, []) => format!("{mark}{name} = [{}]", placeholder()),
+        // An option with a default has one value in most files.
+        (ArgAction::Append, [only]) if has_default => format!("{mark}{name} = {only}"),
         (ArgAction::Append, values) => format!("{mark}{name} = [{}]", values.join(", ")),
         (_, []) => format!("{mark}{name} = {}", placeholder()),
         (_, values) => format!("{mark}{name} = {}", values.join(", ")),
