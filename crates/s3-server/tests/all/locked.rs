@@ -152,7 +152,8 @@ fn find(root: &std::path::Path, bytes: &[u8]) -> Option<(PathBuf, u64)> {
             if path.is_dir() {
                 dirs.push(path);
             } else {
-                let content = fs::read(&path).unwrap();
+                // A volume that is prepared gets another name meanwhile.
+                let Ok(content) = fs::read(&path) else { continue };
                 if let Some(at) = content.windows(bytes.len()).position(|window| window == bytes) {
                     return Some((path, at as u64));
                 }
