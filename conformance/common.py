@@ -26,17 +26,20 @@ def build():
 
 
 class Server:
-    """A `haul serve` with an empty store, and with keys of these users. An administrator has the
-    access key of HAUL_ACCESS_KEY, if it is in `environment`."""
+    """A `haul serve` with an empty store in `disks` directories, and with keys of these users. An
+    administrator has the access key of HAUL_ACCESS_KEY, if it is in `environment`."""
 
-    def __init__(self, program, folder, users, certificate=None, environment=None):
+    def __init__(self, program, folder, users, certificate=None, environment=None, disks=1):
         self.program = program
         self.key_options = ["--keys", folder / "keys.json", "--sealing-key", folder / "sealing-key"]
         self.keys("init")
         self.users = {user: self.create_key(user) for user in users}
         self.is_secure = certificate is not None
         self.environment = os.environ | (environment or {})
-        self.command = [program, "serve", "--data", folder / "store", "--listen", "127.0.0.1:0",
+        self.store = folder / "store"
+        dirs = [self.store / str(disk) for disk in range(disks)] if disks > 1 else [self.store]
+        data = [word for directory in dirs for word in ("--data", directory)]
+        self.command = [program, "serve", *data, "--listen", "127.0.0.1:0",
                         "--admin", "127.0.0.1:0", *self.key_options]
         self.command += ["--lifecycle-day", f"{DAY_SECONDS}s", "--lifecycle-check", "1s"]
         encryption_keys = folder / "encryption-keys"
@@ -49,7 +52,6 @@ class Server:
         self.command += ["--access-log-delivery", "5s"]
         if certificate:
             self.command += ["--tls-cert", certificate[0], "--tls-key", certificate[1]]
-        self.store = folder / "store"
         self.log = folder / "server.log"
 
     def keys(self, *arguments):
@@ -80,6 +82,12 @@ class Server:
         if self.process.wait() != 0 or "panicked at" in self.log.read_text():
             print(f"haul serve failed: see {self.log}", file=sys.stderr)
         shutil.rmtree(self.store, ignore_errors=True)
+
+
+def add_disks(parser):
+    """Adds the option for the number of directories."""
+    parser.add_argument("--disks", type=int, default=1, metavar="N",
+                        help="the directories of the store (default: 1)")
 
 
 def write_results(path, outcomes):
