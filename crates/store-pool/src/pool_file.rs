@@ -1,53 +1,132 @@
-//! The file `POOL` in a member's directory: read, and replaced as a whole.
+//! The two copies of the file with the table in a member's directory.
+//!
+//! They are overwritten in place, one after the other: a torn write leaves the other copy intact,
+//! and a change of the table needs no space, which a full disk does not have.
 
 use haul_disk::{Disk, Durability, Open, read_full, write_full};
 use haul_file_store::Result;
 
 use crate::table::PoolFile;
 
-/// The file's name.
-pub(crate) const NAME: &str = "POOL";
+/// The names of the copies.
+pub(crate) const NAMES: [&str; 2] = ["POOL", "POOL.copy"];
 
-/// The name of a file that is not complete.
+/// The name of a copy that is not complete.
 const UNFINISHED: &str = "POOL.new";
 
-/// A longer file is not read: the longest table has one range for each slot.
-const BYTES_MAX: usize = 1 << 20;
+/// The length of a copy is a multiple of this: its text, and line ends. Few tables are longer.
+const STEP_BYTES: usize = 16 << 10;
 
-/// Reads the file; `None` if the directory has none, or the violated rule.
+/// A longer file is not read: the longest table has one range for each slot, and many members.
+const BYTES_MAX: usize = 4 << 20;
+
+/// What a directory has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Copies {
+    /// No copy.
+    None,
+    /// The newest intact copy.
+    Intact(PoolFile),
+    /// Only damaged copies, with the violated rule.
+    Damaged(&'static str),
+}
+
+/// Reads both copies.
 ///
 /// # Errors
 /// A failed system call.
-pub(crate) fn read(disk: &dyn Disk) -> Result<Option<std::result::Result<PoolFile, &'static str>>> {
-    let file = match disk.open(NAME, Open { read_only: true, ..Open::default() }) {
+pub(crate) fn read(disk: &dyn Disk) -> Result<Copies> {
+    let (mut intact, mut damaged) = (None::<PoolFile>, None);
+    for name in NAMES {
+        match read_copy(disk, name)? {
+            None => {}
+            Some(Err(why)) => damaged = Some(why),
+            Some(Ok(copy)) => {
+                let is_newer = |file: &PoolFile| copy.table.generation > file.table.generation;
+                if intact.as_ref().is_none_or(is_newer) {
+                    intact = Some(copy);
+                }
+            }
+        }
+    }
+    Ok(match (intact, damaged) {
+        (Some(file), _) => Copies::Intact(file),
+        (None, Some(why)) => Copies::Damaged(why),
+        (None, None) => Copies::None,
+    })
+}
+
+fn read_copy(
+    disk: &dyn Disk,
+    name: &str,
+) -> Result<Option<std::result::Result<PoolFile, &'static str>>> {
+    let file = match disk.open(name, Open { read_only: true, ..Open::default() }) {
         Err(error) if error.is_not_found() => return Ok(None),
         opened => opened?,
     };
-    let mut bytes = vec![0; BYTES_MAX];
+    let length = usize::try_from(file.bytes()?).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; length.min(BYTES_MAX)];
     let read = read_full(&*file, &mut bytes, 0)?;
     bytes.truncate(read);
-    let text = String::from_utf8(bytes).map_err(|_not_utf8| "it is not text");
-    Ok(Some(text.and_then(|text| PoolFile::decode(&text))))
+    Ok(Some(decode(bytes)))
 }
 
-/// Replaces the file.
+fn decode(bytes: Vec<u8>) -> std::result::Result<PoolFile, &'static str> {
+    let text = String::from_utf8(bytes).map_err(|_not_utf8| "it is not text")?;
+    if text.len() % STEP_BYTES != 0 {
+        return Err("its length is wrong");
+    }
+    // The checksum is in the last line with text.
+    let end = text.trim_end_matches('\n').len();
+    PoolFile::decode(text.get(..=end).ok_or("it does not end with a line end")?)
+}
+
+fn encode(file: &PoolFile) -> Vec<u8> {
+    let mut bytes = file.encode().into_bytes();
+    bytes.resize(bytes.len().next_multiple_of(STEP_BYTES), b'\n');
+    bytes
+}
+
+/// Overwrites both copies, and creates missing ones.
 ///
-/// 1. Writes and syncs it under a temporary name. After a crash the old file counts.
-/// 2. Renames it, and syncs the directory. After a crash either file counts.
+/// 1. Overwrites and syncs the first copy. After a crash it may be torn: the second one counts.
+/// 2. Overwrites and syncs the second copy. After a crash the first one counts.
+///
+/// A missing copy is written under a temporary name and renamed: after a crash it exists as a whole
+/// or not at all.
 ///
 /// # Errors
-/// A failed system call.
+/// A failed system call; on a full disk only if a copy is missing, or gets longer.
 ///
 /// # Durability
-/// The new file survives a power cut when this returns.
-pub(crate) fn replace(disk: &dyn Disk, file: &PoolFile) -> Result<()> {
+/// The table survives a power cut when this returns.
+pub(crate) fn write(disk: &dyn Disk, file: &PoolFile) -> Result<()> {
+    let bytes = encode(file);
+    for name in NAMES {
+        let copy = match disk.open(name, Open::default()) {
+            Err(error) if error.is_not_found() => {
+                create(disk, name, &bytes)?;
+                continue;
+            }
+            opened => opened?,
+        };
+        write_full(&*copy, &bytes, 0)?;
+        if copy.bytes()? != bytes.len() as u64 {
+            copy.resize(bytes.len() as u64)?;
+        }
+        copy.sync(Durability::Everything)?;
+    }
+    Ok(())
+}
+
+fn create(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<()> {
     match disk.remove(UNFINISHED) {
         Err(error) if !error.is_not_found() => return Err(error.into()),
         _ => {}
     }
-    let new = disk.create(UNFINISHED, Open::default())?;
-    write_full(&*new, file.encode().as_bytes(), 0)?;
-    new.sync(Durability::Everything)?;
-    disk.rename(UNFINISHED, NAME)?;
+    let copy = disk.create(UNFINISHED, Open::default())?;
+    write_full(&*copy, bytes, 0)?;
+    copy.sync(Durability::Everything)?;
+    disk.rename(UNFINISHED, name)?;
     Ok(disk.sync_dir("")?)
 }

@@ -82,17 +82,19 @@ pub(crate) fn update_log_ends(table: &mut Table, members: &[Member]) -> bool {
 }
 
 /// Writes the table to all members that are there, first to the last one: a new member has its file
-/// before another one lists it.
+/// before another one lists it. Stops at a failed write, so that no member is ever more than one
+/// change behind the others: of two consecutive tables, the earlier one alone accepts no write that
+/// the later one would not find.
 ///
 /// # Errors
-/// The first failed write; all others are tried.
+/// A failed write.
 pub(crate) fn write_table(table: &Table, disks: &[Option<Arc<dyn Disk>>]) -> Result<()> {
-    let mut outcome = Ok(());
     for (entry, disk) in table.members.iter().zip(disks).rev() {
         if let Some(disk) = disk {
             let file = PoolFile { own: entry.number, table: table.clone() };
-            outcome = outcome.and(pool_file::replace(&**disk, &file));
+            debug_assert_eq!(file.check(), Ok(()), "a table is written that no reader accepts");
+            pool_file::write(&**disk, &file)?;
         }
     }
-    outcome
+    Ok(())
 }

@@ -38,7 +38,7 @@ pub(crate) fn create(members: &[Member], shared: &Shared, to: &Path) -> Result<S
             }
             member.dir = to.join(member.number.to_string()).display().to_string();
         }
-        pool_file::replace(&OsDisk::open(&dir)?, &PoolFile { own: entry.number, table })?;
+        pool_file::write(&OsDisk::open(&dir)?, &PoolFile { own: entry.number, table })?;
     }
     Ok(all)
 }

@@ -143,7 +143,11 @@ impl PoolFile {
         if file.encode() != text { Err("it is not as this program writes it") } else { Ok(file) }
     }
 
-    fn check(&self) -> Result<(), &'static str> {
+    /// Checks the rules that each table follows.
+    ///
+    /// # Errors
+    /// The violated rule.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
         let Self { own, table } = self;
         let numbers = || table.members.iter().map(|member| member.number);
         if !numbers().is_sorted_by(|one, other| one < other) || numbers().any(|it| it > MEMBER_MAX)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haul_disk::{Disk, LOCK_NAME, OsDisk, error_chain};
 
 use crate::opening::plan::Found;
-use crate::pool_file;
+use crate::pool_file::{self, Copies};
 
 /// A directory that a new file system contains.
 const LOST_AND_FOUND: &str = "lost+found";
@@ -49,11 +49,13 @@ impl Place {
 
 fn contents(disk: &dyn Disk) -> Found {
     match pool_file::read(disk) {
-        Ok(Some(Ok(file))) => return Found::Member(file),
-        Ok(Some(Err(why))) => {
-            return Found::Unreadable(format!("its file {} is damaged: {why}", pool_file::NAME));
+        Ok(Copies::Intact(file)) => return Found::Member(file),
+        Ok(Copies::Damaged(why)) => {
+            let [first, second] = pool_file::NAMES;
+            let why = format!("no copy of its table, {first} or {second}, is intact: {why}");
+            return Found::Unreadable(why);
         }
-        Ok(None) => {}
+        Ok(Copies::None) => {}
         Err(error) => return Found::Unreadable(error_chain(&error)),
     }
     match disk.list("") {

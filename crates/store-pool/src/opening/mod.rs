@@ -277,7 +277,7 @@ fn begin(mut places: Vec<Place>, first: usize, options: &Options) -> Result<(Poo
     let name = first.dir.display().to_string();
     let table = Table::with_one_member(random_id()?, random_id()?, name);
     write_table(&table, &[Some(Arc::clone(&first.disk))])?;
-    let (pool, members) = finish(table, vec![(first.dir.clone(), Ok(first))], joining)?;
+    let (pool, members) = finish(table, vec![(first.dir.clone(), Ok(first))], joining, true)?;
     Ok((pool, OpenReport { members, left: Vec::new() }))
 }
 
@@ -286,7 +286,7 @@ fn open(places: Vec<Place>, mut plan: OpenPlan, options: &Options) -> Result<(Po
     let quotas = SharedQuotas::new(options.enforces_quotas);
     let mut places: Vec<Option<Place>> = places.into_iter().map(Some).collect();
     remove_gone(&mut plan);
-    let OpenPlan { mut table, members, joining, left } = plan;
+    let OpenPlan { mut table, members, joining, left, must_write } = plan;
     let left = left.iter().filter_map(|index| Some(places[*index].take()?.dir)).collect();
     let mut chosen = Vec::new();
     for (entry, member) in table.members.iter().zip(&members) {
@@ -328,7 +328,7 @@ fn open(places: Vec<Place>, mut plan: OpenPlan, options: &Options) -> Result<(Po
             what: format!("no member of the pool can be opened: {reasons}"),
         });
     }
-    let (pool, members) = finish(table, stores, joining)?;
+    let (pool, members) = finish(table, stores, joining, must_write)?;
     Ok((pool, OpenReport { members, left }))
 }
 
@@ -355,6 +355,7 @@ fn give_up_lost(plan: &mut OpenPlan, lost: &[PathBuf]) -> Result<()> {
             .collect();
         give_up(&mut plan.table, number, |number| sizes.get(&number).copied().unwrap_or(1));
         plan.table.generation += 1;
+        plan.must_write = true;
     }
     if !lost.is_empty() && plan.members.iter().any(std::result::Result::is_err) {
         return invalid("another member is missing, too; nothing was accepted".to_owned());
@@ -371,6 +372,7 @@ fn remove_gone(plan: &mut OpenPlan) {
         if entry.is_leaving && !table.has_slots(entry.number) {
             table.members.retain(|member| member.number != entry.number);
             table.generation += 1;
+            plan.must_write = true;
             plan.left.extend(member.and_then(std::result::Result::ok));
         } else {
             plan.members.extend(member);
@@ -405,6 +407,7 @@ fn finish(
     mut table: Table,
     stores: Vec<(PathBuf, std::result::Result<OpenedStore, String>)>,
     joining: Vec<OpenedStore>,
+    mut must_write: bool,
 ) -> Result<(Pool, Vec<OpenedMember>)> {
     let (mut members, mut disks, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     let mut add =
@@ -437,6 +440,7 @@ fn finish(
         add(number, opened.dir.clone(), Ok(opened), true);
     }
     let has_joined = !new.is_empty();
+    must_write |= has_joined;
     for entry in new {
         table.members.push(entry);
         table.generation += 1;
@@ -452,6 +456,7 @@ fn finish(
         let weights = weights(&members);
         if spread_slots(&mut table, |position| weights[position]) {
             table.generation += 1;
+            must_write = true;
         }
         if open.iter().all(|store| store.stats().buckets == 0) {
             // A new pool has no keys to move.
@@ -459,7 +464,11 @@ fn finish(
         }
     }
     update_log_ends(&mut table, &members);
-    write_table(&table, &disks)?;
+    match write_table(&table, &disks) {
+        Err(error) if must_write => return Err(error),
+        // Without the new positions of the logs, only an older copy of a member is noticed later.
+        _ => {}
+    }
     let shared = Arc::new(Shared {
         routes: ShardedRwLock::new(Routes::new(&table)),
         table: Mutex::new(table),

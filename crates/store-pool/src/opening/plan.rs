@@ -37,6 +37,8 @@ pub(crate) struct OpenPlan {
     pub(crate) joining: Vec<usize>,
     /// The indexes of the directories of members that have left.
     pub(crate) left: Vec<usize>,
+    /// `true` if a member has an older table, or the table changes.
+    pub(crate) must_write: bool,
 }
 
 /// Returns the use of the directories.
@@ -51,13 +53,20 @@ pub(crate) fn plan(dirs: &[(&str, Found)]) -> Result<Plan, String> {
         return Ok(Plan::Single);
     }
     let Some(table) = newest_table(dirs)? else { return begin(dirs) };
-    let mut plan = OpenPlan { members: Vec::new(), joining: Vec::new(), left: Vec::new(), table };
+    let mut plan = OpenPlan {
+        members: Vec::new(),
+        joining: Vec::new(),
+        left: Vec::new(),
+        must_write: false,
+        table,
+    };
     let mut members = vec![None; plan.table.members.len()];
     let mut others = Vec::new();
     for (index, (dir, found)) in dirs.iter().enumerate() {
         match found {
             Found::Member(file) => match member_in(&plan.table, file) {
                 Some(position) => {
+                    plan.must_write |= file.table.generation != plan.table.generation;
                     if let Some(other) = members[position].replace(index) {
                         let other = dirs[other].0;
                         return Err(format!("{other} and {dir} are copies of the same member"));
@@ -86,13 +95,17 @@ pub(crate) fn plan(dirs: &[(&str, Found)]) -> Result<Plan, String> {
             return Err(format!("{dir} cannot join the pool: {why}"));
         }
         plan.joining = others;
-    } else if let Some((dir, _)) =
-        others.iter().map(|index| &dirs[*index]).find(|dir| dir.1 == Found::Store)
-    {
-        return Err(format!(
-            "{dir} has a store that does not belong to the pool, of which a member is missing; add \
-             it when all members are there"
-        ));
+    } else {
+        let lost = plan.table.members.iter().zip(&members).filter(|(_, found)| found.is_none());
+        let lost: Vec<&str> = lost.map(|(entry, _)| &*entry.dir).collect();
+        let is_foreign =
+            |(dir, found): &&(&str, Found)| *found == Found::Store && !lost.contains(dir);
+        if let Some((dir, _)) = others.iter().map(|index| &dirs[*index]).find(is_foreign) {
+            return Err(format!(
+                "{dir} has a store that does not belong to the pool, of which a member is missing; \
+                 add it when all members are there"
+            ));
+        }
     }
     let missing = |position: usize| {
         let last = &plan.table.members[position].dir;
@@ -119,6 +132,9 @@ fn others_of<'a>(plan: &OpenPlan, dirs: &'a [(&'a str, Found)]) -> Vec<&'a (&'a 
 fn why_missing(dirs: &[(&str, Found)], others: &[&(&str, Found)], last: &str) -> String {
     match others.iter().find(|(dir, _)| *dir == last) {
         Some((_, Found::Unreadable(why))) => why.clone(),
+        Some((_, Found::Store)) => {
+            "it has a store, but lost the files that say to which pool it belongs".to_owned()
+        }
         Some(_) => "the directory is empty: its disk may not be mounted".to_owned(),
         None if dirs.iter().any(|(dir, _)| *dir == last) => {
             "the directory now has another member".to_owned()

@@ -1,0 +1,141 @@
+//! Disks that die, are full, or lose the files of the pool.
+
+use std::sync::Arc;
+
+use haul_disk::Disk;
+use haul_disk_sim::{CALLS, FaultyDisk, MemoryDisk};
+use haul_file_store::{Attributes, Error, ObjectInfo, Options, Precondition};
+use haul_store_pool::Pool;
+use rustix::io::Errno;
+
+use crate::{BUCKET, check, content, fill, get, key, put, small, wait_for_moves};
+
+/// Three disks with a pool and 60 objects.
+fn disks() -> [MemoryDisk; 3] {
+    let disks = [(); 3].map(|()| MemoryDisk::default());
+    let pool = open(&disks);
+    pool.create_bucket(BUCKET).unwrap();
+    fill(&pool, 0..60);
+    pool.close().unwrap();
+    disks
+}
+
+fn open(disks: &[MemoryDisk]) -> Pool {
+    open_with(disks, &small())
+}
+
+fn open_with(disks: &[MemoryDisk], options: &Options) -> Pool {
+    let disks: Vec<Arc<dyn Disk>> = disks.iter().map(|disk| Arc::new(disk.clone()) as _).collect();
+    Pool::open_on(&disks, &[], options).unwrap().0
+}
+
+fn try_put(pool: &Pool, number: u64) -> haul_file_store::Result<ObjectInfo> {
+    let (content, none) = (content(number), Attributes::new());
+    pool.put(BUCKET, &key(number), &content, &none, &Precondition::None)
+}
+
+#[test]
+fn disk_that_dies_fails_its_own_keys_only() {
+    let disks = disks();
+    let dying = Arc::new(FaultyDisk::new(Arc::new(disks[1].clone())));
+    let all: [Arc<dyn Disk>; 3] =
+        [Arc::new(disks[0].clone()), Arc::clone(&dying) as _, Arc::new(disks[2].clone())];
+    let pool = Pool::open_on(&all, &[], &small()).unwrap().0;
+    let is_on_it =
+        |number: &u64| pool.members()[1].store().unwrap().stat(BUCKET, &key(*number)).is_ok();
+    let (gone, kept): (Vec<u64>, Vec<u64>) = (0..60).partition(is_on_it);
+    assert!(gone.len() > 5 && kept.len() > 20);
+    CALLS.into_iter().for_each(|call| dying.fail_always(call, Errno::IO));
+    for number in kept {
+        assert_eq!(get(&pool, &key(number)).unwrap(), content(number));
+        try_put(&pool, number).unwrap();
+    }
+    for number in &gone {
+        match get(&pool, &key(*number)) {
+            // It is in memory.
+            Ok(bytes) => assert_eq!(bytes, content(*number)),
+            Err(error) => assert!(!matches!(error, Error::NoSuchKey { .. }), "{error}"),
+        }
+        try_put(&pool, *number).unwrap_err();
+    }
+    assert!(pool.members()[1].store().unwrap().stats().latched);
+    assert!(!pool.members()[0].store().unwrap().stats().latched);
+    drop(pool);
+    // The disk works again, and has what was acknowledged.
+    check(&open(&disks), 0..60);
+}
+
+#[test]
+fn full_disk_opens_and_gives_keys_to_a_new_one() {
+    let disks = [(); 2].map(|()| MemoryDisk::default());
+    let options = Options { stall_max: std::time::Duration::ZERO, ..small() };
+    let pool = open_with(&disks, &options);
+    pool.create_bucket(BUCKET).unwrap();
+    disks[0].limit(Some(24 << 20));
+    let mut number = 0;
+    let is_full = |number| match try_put(&pool, number) {
+        Ok(_) => false,
+        Err(Error::Full { .. } | Error::Stalled { .. }) => true,
+        Err(error) => panic!("{error}"),
+    };
+    while !is_full(number) {
+        number += 1;
+    }
+    // Nothing is left, not even for a small file.
+    disks[0].limit(Some(disks[0].used_bytes()));
+    check(&pool, 0..number);
+    pool.close().unwrap();
+    let pool = open_with(&disks, &options);
+    assert!(pool.members().iter().all(|member| member.why_missing().is_none()));
+    check(&pool, 0..number);
+    pool.close().unwrap();
+
+    let three = [disks[0].clone(), disks[1].clone(), MemoryDisk::default()];
+    let pool = open_with(&three, &options);
+    wait_for_moves(&pool);
+    check(&pool, 0..number);
+    let before = pool.members()[2].store().unwrap().bucket(BUCKET).unwrap().objects;
+    assert!(before > number / 6, "{before} of {number} objects moved");
+    pool.close().unwrap();
+    check(&open_with(&three, &options), 0..number);
+}
+
+#[test]
+fn damage_to_one_copy_of_the_table_costs_nothing() {
+    let disks = disks();
+    let length = disks[1].open("POOL", haul_disk::Open::default()).unwrap().bytes().unwrap();
+    assert_eq!(length, 16 << 10);
+    for (number, name) in ["POOL", "POOL.copy"].iter().enumerate() {
+        for offset in [0, 20, 90, 200, length - 1] {
+            disks[1].rot(name, offset, u8::try_from(number).unwrap());
+            let pool = open(&disks);
+            assert_eq!(pool.members()[1].why_missing(), None, "{name} at {offset}");
+            check(&pool, 0..60);
+            // Opening has mended it.
+            pool.close().unwrap();
+        }
+        disks[1].remove(name).unwrap();
+        open(&disks).close().unwrap();
+        assert!(disks[1].list("").unwrap().contains(&(*name).to_owned()), "{name} is not back");
+    }
+}
+
+#[test]
+fn member_without_an_intact_table_is_missing() {
+    let disks = disks();
+    let names = ["POOL", "POOL.copy"];
+    names.iter().for_each(|name| disks[1].rot(name, 50, 3));
+    let pool = open(&disks);
+    let why = pool.members()[1].why_missing().unwrap();
+    assert!(why.starts_with("no copy of its table, POOL or POOL.copy, is intact"), "{why}");
+    let served = (0..60).filter(|number| get(&pool, &key(*number)).is_ok()).count();
+    assert!((20..55).contains(&served), "{served}");
+    drop(pool);
+    names.iter().for_each(|name| disks[1].remove(name).unwrap());
+    let dirs: Vec<Arc<dyn Disk>> = disks.iter().map(|disk| Arc::new(disk.clone()) as _).collect();
+    // All three have the same path in memory, so that the place of the missing one is not known.
+    let pool = Pool::open_on(&dirs, &[], &small()).unwrap().0;
+    let why = pool.members()[1].why_missing().unwrap();
+    assert!(why.contains("lost the files that say to which pool it belongs"), "{why}");
+    put(&pool, &key((0..60).find(|number| get(&pool, &key(*number)).is_ok()).unwrap()), b"");
+}
