@@ -81,6 +81,7 @@ mod os;
 mod pace;
 mod probe;
 mod project;
+mod random;
 mod residency;
 mod send_queue;
 mod standard_streams;
@@ -116,6 +117,7 @@ pub use pace::{
 };
 pub use probe::{DirectIo, FileSystem, Mount, Storage, Superblock, file_system_type, probe};
 pub use project::project;
+pub use random::random_bytes;
 pub use residency::{Residency, evict, resident, warm};
 pub use send_queue::send_queue_bytes;
 pub use standard_streams::replace_unusable_streams;

@@ -325,14 +325,6 @@ pub struct BucketInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BucketId(pub(crate) Version);
 
-impl BucketId {
-    /// Returns the time at which the bucket was created.
-    #[must_use]
-    pub fn created(self) -> SystemTime {
-        self.0.time()
-    }
-}
-
 /// The state in which a bucket is created.
 #[derive(Debug, Clone, Default)]
 pub struct NewBucket {

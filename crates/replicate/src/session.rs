@@ -5,7 +5,6 @@
 
 use haul_append_log::Lsn;
 use haul_disk::{Disk, Durability, Open, read_full, write_full};
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::{Error, Result};
 
@@ -118,11 +117,7 @@ fn parse(bytes: &[u8]) -> Option<Sessions> {
 }
 
 fn new_session() -> Result<u128> {
-    let mut bytes = [0; 16];
-    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|errno| {
-        haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
-    })?;
-    Ok(u128::from_le_bytes(bytes))
+    Ok(u128::from_le_bytes(haul_disk::random_bytes()?))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@
 //! ```
 //!
 //! # Promises
-//! - Those of [`haul_file_store`], for each key.
+//! - The promises of [`haul_file_store`], for each key.
 //! - A key of a missing member is never reported as absent: its calls fail with
 //!   [`haul_file_store::Error::MemberMissing`]. Keys of other members are read and written.
 //! - A listing is complete, or fails.
@@ -40,7 +40,7 @@
 //!   them together.
 //!
 //! # Cost
-//! | operation | in addition to that of a store |
+//! | operation | cost in addition to a store |
 //! |---|---|
 //! | any call for a key | a hash of its name, and a lock for reading that threads do not share |
 //! | a page of a listing | the page of each member, with its share of the entries and eight more |

@@ -146,12 +146,6 @@ impl Pool {
         self.stores().find_map(Store::last_lifecycle_error)
     }
 
-    /// Returns the known damage in all open members, like [`Store::damage`].
-    #[must_use]
-    pub fn damage(&self) -> Vec<Damage> {
-        self.stores().flat_map(Store::damage).collect()
-    }
-
     /// Returns the state of the copy, like [`Store::replication_status`]; `None` for a pool of
     /// several members, which have none.
     #[must_use]

@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use haul_disk::{Disk, File, Open};
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::{Error, Result};
 use crate::format::{
@@ -224,9 +223,5 @@ pub(crate) fn bytes_for_record(payload_bytes: usize) -> u32 {
 
 /// Creates a salt from the kernel's random numbers.
 pub(crate) fn fresh_salt() -> Result<Salt> {
-    let mut nonce = [0; 8];
-    getrandom(&mut nonce, GetRandomFlags::empty()).map_err(|errno| {
-        haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
-    })?;
-    Ok(Salt::new(u64::from_le_bytes(nonce)))
+    Ok(Salt::new(u64::from_le_bytes(haul_disk::random_bytes()?)))
 }

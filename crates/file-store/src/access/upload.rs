@@ -2,7 +2,6 @@
 
 use haul_append_log::SpacePriority;
 use md5::{Digest, Md5};
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::access::put::check_precondition;
 use crate::counters::Counters;
@@ -35,14 +34,7 @@ impl Store {
     pub fn start_upload(&self, bucket: &str, key: &str, attributes: &Attributes) -> Result<String> {
         check_key(key)?;
         check_attributes(attributes)?;
-        let mut random = [0; 8];
-        getrandom(&mut random, GetRandomFlags::empty()).map_err(|errno| {
-            haul_disk::Error::new(
-                haul_disk::Op::Read,
-                "the random number generator of the kernel",
-                errno,
-            )
-        })?;
+        let random = haul_disk::random_bytes()?;
         let inner = &*self.inner;
         acknowledge(
             inner,

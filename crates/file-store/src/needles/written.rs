@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::big_files::directory::Objects;
 use crate::big_files::file::{BigReader, BigWriter};
@@ -128,15 +127,7 @@ impl ObjectWriter {
     }
 
     fn go_to_file(&mut self) -> Result<()> {
-        let mut id = [0; 16];
-        getrandom(&mut id, GetRandomFlags::empty()).map_err(|errno| {
-            haul_disk::Error::new(
-                haul_disk::Op::Read,
-                "the random number generator of the kernel",
-                errno,
-            )
-        })?;
-        let id = u128::from_le_bytes(id);
+        let id = u128::from_le_bytes(haul_disk::random_bytes()?);
         let mut file = BigWriter::create(Arc::clone(&self.objects), id, self.expected)?;
         file.write(&std::mem::take(&mut self.memory))?;
         self.file = Some(file);

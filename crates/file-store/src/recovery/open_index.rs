@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_append_log::{self as log, Log, Lsn, OnDamage, SyncMethod};
-use haul_disk::Disk;
-use rustix::rand::{GetRandomFlags, getrandom};
+use haul_disk::{Disk, random_bytes};
 
 use crate::catalog::files::IndexFiles;
 use crate::catalog::format::Catalog;
@@ -149,21 +148,9 @@ fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
 
 /// Creates an empty index with a new secret.
 fn empty_index(options: &Options) -> Result<Index> {
-    let (one, other) = (random::<8>()?, random::<8>()?);
+    let (one, other) = (random_bytes::<8>()?, random_bytes::<8>()?);
     let hash = KeyHash { secret: [u64::from_le_bytes(one), u64::from_le_bytes(other)] };
     Ok(Index::new(Keys::default(), hash, options.volume_bytes))
-}
-
-fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|errno| {
-        haul_disk::Error::new(
-            haul_disk::Op::Read,
-            "the random number generator of the kernel",
-            errno,
-        )
-    })?;
-    Ok(bytes)
 }
 
 /// Opens the index directory, with unused numbers for new files.
@@ -175,7 +162,7 @@ fn index_files_of(disk: &Arc<dyn Disk>, loaded: Option<&Loaded>) -> Result<Arc<I
     let names = disk.list("")?;
     let numbers = names.iter().filter_map(|name| names::parse_index_file(name));
     let in_catalog = catalog.as_ref().map_or(0, |catalog| catalog.last_file);
-    let skipped = u64::from(u32::from_le_bytes(random::<4>()?));
+    let skipped = u64::from(u32::from_le_bytes(random_bytes::<4>()?));
     let last = numbers.max().unwrap_or(0).max(in_catalog).saturating_add(skipped);
     Ok(Arc::new(IndexFiles::new(Arc::clone(disk), last, catalog)))
 }

@@ -92,8 +92,8 @@ pub(crate) fn uploads(
     Ok(UploadListPage { entries, more })
 }
 
-/// Orders versions by key, and those of a key from the newest to the oldest. A key whose slot is
-/// being moved can be in two members.
+/// Orders versions by key, and each key's versions from the newest to the oldest. A key whose slot
+/// is being moved can be in two members.
 fn by_age(one: &VersionListEntry, other: &VersionListEntry) -> Ordering {
     use VersionListEntry::Version;
     name(one).cmp(name(other)).then_with(|| match (one, other) {
@@ -132,7 +132,7 @@ fn with_one_latest(mut entries: Vec<VersionListEntry>) -> Vec<VersionListEntry> 
     entries
 }
 
-/// Orders uploads by key, and those of a key by their IDs.
+/// Orders uploads by key, and each key's uploads by their IDs.
 fn by_id(one: &UploadListEntry, other: &UploadListEntry) -> Ordering {
     let name = |entry: &UploadListEntry| match entry {
         UploadListEntry::Upload { key, id } => (key.clone(), id.clone()),

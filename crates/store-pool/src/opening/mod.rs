@@ -11,7 +11,6 @@ use std::thread;
 use haul_disk::{Disk, OsDisk, error_chain};
 use haul_file_store::{Error, Options, RecoveryReport, Result, SharedQuotas, Store};
 use haul_sync::{Mutex, ShardedRwLock};
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::member::Member;
 use crate::moves::plan::{end_moves, give_up, spread_slots};
@@ -88,7 +87,7 @@ impl Pool {
     /// slots, and the lost ones are refused if they come back.
     ///
     /// # Errors
-    /// Fails like [`Pool::open`]; [`Error::Invalid`] if a directory in `lost` is not that of a
+    /// Fails like [`Pool::open`]; [`Error::Invalid`] if a directory in `lost` is not the directory of a
     /// missing member, or if yet another member is missing.
     ///
     /// # Durability
@@ -207,15 +206,7 @@ impl Pool {
 
 /// Returns a new random ID.
 fn random_id() -> Result<u128> {
-    let mut id = [0; 16];
-    getrandom(&mut id, GetRandomFlags::empty()).map_err(|errno| {
-        haul_disk::Error::new(
-            haul_disk::Op::Read,
-            "the random number generator of the kernel",
-            errno,
-        )
-    })?;
-    Ok(u128::from_le_bytes(id))
+    Ok(u128::from_le_bytes(haul_disk::random_bytes()?))
 }
 
 /// Returns the options of each member's store.

@@ -60,32 +60,7 @@ pub(crate) fn plan(dirs: &[(&str, Found)]) -> Result<Plan, String> {
         must_write: false,
         table,
     };
-    let mut members = vec![None; plan.table.members.len()];
-    let mut others = Vec::new();
-    for (index, (dir, found)) in dirs.iter().enumerate() {
-        match found {
-            Found::Member(file) => match member_in(&plan.table, file) {
-                Some(position) => {
-                    plan.must_write |= file.table.generation != plan.table.generation;
-                    if let Some(other) = members[position].replace(index) {
-                        let other = dirs[other].0;
-                        return Err(format!("{other} and {dir} are copies of the same member"));
-                    }
-                }
-                None if file.table.member(file.own).is_some_and(|own| own.is_leaving) => {
-                    plan.left.push(index);
-                }
-                // It was joining when the pool was last open, and has nothing.
-                None if !file.table.has_slots(file.own) => others.push(index),
-                None => {
-                    return Err(format!(
-                        "{dir} is no longer a member of the pool; empty the directory to add it"
-                    ));
-                }
-            },
-            Found::Nothing | Found::Store | Found::Unreadable(_) => others.push(index),
-        }
-    }
+    let (members, others) = sort(dirs, &mut plan)?;
     let is_whole = members.iter().all(Option::is_some);
     if is_whole {
         let unreadable = |index: &&usize| matches!(dirs[**index].1, Found::Unreadable(_));
@@ -118,6 +93,41 @@ pub(crate) fn plan(dirs: &[(&str, Found)]) -> Result<Plan, String> {
         return Err("none of the directories has a member of the pool with keys".to_owned());
     }
     Ok(Plan::Open(plan))
+}
+
+/// Finds the directory of each member, by its index, and the directories that have no member.
+/// Records in `plan` which have left.
+fn sort(
+    dirs: &[(&str, Found)],
+    plan: &mut OpenPlan,
+) -> Result<(Vec<Option<usize>>, Vec<usize>), String> {
+    let mut members = vec![None; plan.table.members.len()];
+    let mut others = Vec::new();
+    for (index, (dir, found)) in dirs.iter().enumerate() {
+        match found {
+            Found::Member(file) => match member_in(&plan.table, file) {
+                Some(position) => {
+                    plan.must_write |= file.table.generation != plan.table.generation;
+                    if let Some(other) = members[position].replace(index) {
+                        let other = dirs[other].0;
+                        return Err(format!("{other} and {dir} are copies of the same member"));
+                    }
+                }
+                None if file.table.member(file.own).is_some_and(|own| own.is_leaving) => {
+                    plan.left.push(index);
+                }
+                // It was joining when the pool was last open, and has nothing.
+                None if !file.table.has_slots(file.own) => others.push(index),
+                None => {
+                    return Err(format!(
+                        "{dir} is no longer a member of the pool; empty the directory to add it"
+                    ));
+                }
+            },
+            Found::Nothing | Found::Store | Found::Unreadable(_) => others.push(index),
+        }
+    }
+    Ok((members, others))
 }
 
 /// Returns the directories that have no member and do not join.

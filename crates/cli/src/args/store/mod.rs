@@ -26,8 +26,8 @@ use crate::report::{self, Exit, Failure};
 pub(crate) struct OpenArgs {
     /// Directory of the store; repeat the option for a store over several disks
     ///
-    /// Keys are spread over all directories. An empty directory that is added to those of a store
-    /// gets its share of the keys in the background. If one of several directories is missing, its
+    /// Keys are spread over all directories. An empty directory that is added gets its
+    /// share of the keys in the background. If one of several directories is missing, its
     /// keys are not available, and all others are.
     #[arg(long, global = true, value_name = "DIR", default_value = "./haul-data")]
     pub(crate) data: Vec<PathBuf>,
