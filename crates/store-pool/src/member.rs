@@ -27,6 +27,13 @@ impl Member {
         &self.dir
     }
 
+    /// Returns `true` if this is the member's directory, named from the root or from the current
+    /// directory.
+    #[must_use]
+    pub fn is_at(&self, dir: &Path) -> bool {
+        self.dir == dir || std::path::absolute(dir).is_ok_and(|dir| self.dir == dir)
+    }
+
     /// Returns the member's store.
     ///
     /// # Errors

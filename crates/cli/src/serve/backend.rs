@@ -13,7 +13,7 @@ use crate::handover::Predecessor;
 use crate::open_store::{IfMissing, ServerOptions, open_for, read_only_options};
 use crate::remote::read_only::ReadOnlyStore;
 use crate::remote::{self, Copy, Running};
-use crate::report::{Exit, Failure, OrFail, Result};
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
 
 /// The store of a server.
 pub(super) enum Backend {
@@ -64,7 +64,17 @@ impl Backend {
         };
         let create = IfMissing::Create;
         let (mut store, _damage) = open_for(&args.open, &holder, create, options, predecessor)?;
+        for dir in &args.accept_loss {
+            let dir = dir.display();
+            print_message(&format!("{dir} is not in the store: remove its --accept-loss"));
+        }
         for dir in &args.retire {
+            if !store.members().iter().any(|member| member.is_at(dir)) {
+                // A server is started again with the same options.
+                let dir = dir.display();
+                print_message(&format!("{dir} is not in the store: remove its --retire"));
+                continue;
+            }
             store.remove_member(dir).map_err(|error| {
                 let failure = Failure::new(format!("cannot retire {}", dir.display()));
                 failure.because(error).exit(Exit::NotStarted)

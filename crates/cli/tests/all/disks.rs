@@ -89,7 +89,7 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     assert!((40..=90).contains(&served), "{served}");
     let health = admin(&serving, "/health");
     assert!(health.contains("d2 is missing, and its keys are not available"), "{health}");
-    assert!(admin(&serving, "/metrics").contains("haul_member_up{dir=\"d2\"} 0"));
+    assert!(admin(&serving, "/metrics").contains("/d2\"} 0"));
     assert_eq!(serving.request("GET", "/b-1?list-type=2", b"").0, 503);
     assert_eq!(serving.request("PUT", "/b-2", b"").0, 503);
     stop(serving);
@@ -103,8 +103,10 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     wait_for_moves(&serving);
     assert_eq!(read(&serving, 0..100), 100);
     stop(serving);
-    let mut serving = serve(&place, &["d1", "d2", "d3"], &[]);
+    // A service manager starts the server with the same options as before.
+    let mut serving = serve(&place, &["d1", "d2", "d3"], &["--retire", "d1"]);
     assert!(serving.stderr_line().contains("d1 has left the store"));
+    assert!(serving.stderr_line().contains("d1 is not in the store: remove its --retire"));
     fs::remove_dir_all(place.path("d1")).unwrap();
     assert_eq!(read(&serving, 0..100), 100);
     stop(serving);
@@ -148,8 +150,11 @@ fn directories_that_do_not_fit_are_refused_with_advice() {
     };
     let mixed = refused(&["--data", "d1", "--data", "e1"]);
     assert!(mixed.contains("members of different pools"), "{mixed}");
-    let last = refused(&["--data", "d1", "--data", "d2", "--retire", "other"]);
-    assert!(last.contains("cannot retire other"), "{last}");
+    let there = refused(&["--data", "d1", "--data", "d2", "--accept-loss", "d2"]);
+    assert!(there.contains("d2 is not missing"), "{there}");
+    let mut other = serve(&place, &["d1", "d2"], &["--retire", "other"]);
+    assert!(other.stderr_line().contains("other is not in the store"));
+    stop(other);
     let remote = ["--data", "d1", "--data", "d2", "--remote", "file:///tmp/none"];
     let remote = place.run(&[&["serve"], &remote[..]].concat());
     assert!(remote.stderr().contains("--remote needs one --data"), "{}", remote.stderr());

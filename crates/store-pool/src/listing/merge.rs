@@ -57,6 +57,7 @@ pub(crate) fn merge<E: Clone>(
         is_donor: *is_donor,
     };
     let mut sources: Vec<Source<E>> = donors.iter().map(start).collect();
+    let mut equal = Vec::new();
     loop {
         let left = limit - merged.entries.len();
         let share = (left.div_ceil(sources.len()) + SPARE_ENTRIES).min(left.max(1));
@@ -70,21 +71,38 @@ pub(crate) fn merge<E: Clone>(
             }
             source.refill(|last| read(member, last, share))?;
         }
-        let heads = sources.iter().filter_map(|source| source.entries.front());
-        let Some(next) = heads.min_by(|one, other| compare(one, other)).cloned() else { break };
+        let Some(next) = first(&sources, &mut equal, &compare) else { break };
         if left == 0 {
             merged.more = true;
             break;
         }
-        for source in &mut sources {
-            let is_next = |entry: &E| compare(entry, &next) == Ordering::Equal;
-            while source.entries.front().is_some_and(is_next) {
-                source.entries.pop_front();
-            }
+        merged.entries.extend(sources[next].entries.pop_front());
+        for member in equal.drain(..) {
+            sources[member].entries.pop_front();
         }
-        merged.entries.push(next);
     }
     Ok(merged)
+}
+
+/// Returns the member with the first entry. `equal` gets the later members with an equal entry.
+fn first<E>(
+    sources: &[Source<E>],
+    equal: &mut Vec<usize>,
+    compare: impl Fn(&E, &E) -> Ordering,
+) -> Option<usize> {
+    let mut first: Option<(usize, &E)> = None;
+    for (member, source) in sources.iter().enumerate() {
+        let Some(head) = source.entries.front() else { continue };
+        match first.map_or(Ordering::Less, |(_, entry)| compare(head, entry)) {
+            Ordering::Less => {
+                first = Some((member, head));
+                equal.clear();
+            }
+            Ordering::Equal => equal.push(member),
+            Ordering::Greater => {}
+        }
+    }
+    first.map(|(member, _)| member)
 }
 
 impl<E: Clone> Source<E> {

@@ -87,8 +87,9 @@ impl Pool {
     /// slots, and the lost ones are refused if they come back.
     ///
     /// # Errors
-    /// Fails like [`Pool::open`]; [`Error::Invalid`] if a directory in `lost` is not the directory of a
-    /// missing member, or if yet another member is missing.
+    /// Fails like [`Pool::open`]; [`Error::Invalid`] if a directory in `lost` is the directory of a
+    /// member that is there, or if yet another member is missing. A directory of no member is
+    /// ignored: its loss may have been accepted earlier.
     ///
     /// # Durability
     /// The loss is accepted durably when this returns.
@@ -98,6 +99,10 @@ impl Pool {
         options: &Options,
     ) -> Result<(Self, OpenReport)> {
         options.check()?;
+        // The directories of a pool are recorded, for messages to a process in another directory.
+        let absolute = |dir: &PathBuf| std::path::absolute(dir).ok().unwrap_or_else(|| dir.clone());
+        let all: Vec<PathBuf> = dirs.iter().map(absolute).collect();
+        let lost: Vec<PathBuf> = lost.iter().map(absolute).collect();
         if let [only] = dirs {
             let place = look(only);
             // A store of its own refuses another program's directory before it is changed.
@@ -105,9 +110,9 @@ impl Pool {
                 let (store, recovery) = Store::open(only, options.clone())?;
                 return Ok(Self::single(store, recovery));
             }
-            return Self::open_places(vec![place], lost, options);
+            return Self::open_places(vec![look(&all[0])], &lost, options);
         }
-        Self::open_places(dirs.iter().map(|dir| look(dir)).collect(), lost, options)
+        Self::open_places(all.iter().map(|dir| look(dir)).collect(), &lost, options)
     }
 
     /// Opens the pool in the roots of any disks, such as simulated ones, like
@@ -172,12 +177,12 @@ impl Pool {
     /// The decision survives a power cut when this returns.
     pub fn remove_member(&mut self, dir: &Path) -> Result<()> {
         let invalid = |what: String| Err(Error::Invalid { what });
-        let name = dir.display();
+        let name = dir.display().to_string();
         let Some(shared) = &self.shared else {
             return invalid(format!("{name} is the only directory, and cannot leave"));
         };
         self.all_stores()?;
-        let Some(position) = self.members.iter().position(|member| member.dir == dir) else {
+        let Some(position) = self.members.iter().position(|member| member.is_at(dir)) else {
             return invalid(format!("{name} is not a member of the pool"));
         };
         let table = shared.table.lock().clone();
@@ -333,7 +338,10 @@ fn give_up_lost(plan: &mut OpenPlan, lost: &[PathBuf]) -> Result<()> {
             entry.dir == name && found.is_err()
         };
         let Some(position) = entries.position(is_lost) else {
-            return invalid(format!("{name} is not the directory of a missing member"));
+            match plan.table.members.iter().any(|entry| entry.dir == name) {
+                true => return invalid(format!("{name} is not missing, so that it is not lost")),
+                false => continue,
+            }
         };
         drop(plan.members.remove(position));
         let number = plan.table.members[position].number;
