@@ -205,6 +205,20 @@ pub enum Error {
         /// The reason why it cannot be used.
         why: String,
     },
+    /// The disk that has, or would have, the object does not respond: repeat the call later. Only a
+    /// pool of several stores returns this error.
+    #[error(
+        "the member {} of the pool does not respond: {calls} calls wait, the first since {} s",
+        dir.display(), longest.as_secs()
+    )]
+    MemberStalled {
+        /// The directory of the member.
+        dir: PathBuf,
+        /// The number of calls that have waited for more than two seconds.
+        calls: usize,
+        /// The time that the longest one has waited.
+        longest: std::time::Duration,
+    },
     /// The store's log failed: after a failed sync, close and reopen the store.
     #[error("the log of the store failed: {}", error_chain(.0))]
     Log(#[source] log::Error),

@@ -58,6 +58,7 @@ impl Pool {
         let Some(shared) = &self.shared else {
             return self.members[0].store()?.delete_bucket(bucket);
         };
+        let _calls = self.begin_writes()?;
         let _exclusive = shared.bucket_changes.lock();
         let stores = self.settled_stores()?;
         let locked: Vec<LockedBuckets<'_>> =
@@ -71,6 +72,7 @@ impl Pool {
     /// Calls `change` for each store, in the order of the members.
     fn change_buckets<'a>(&'a self, mut change: impl FnMut(&'a Store) -> Result<()>) -> Result<()> {
         let Some(shared) = &self.shared else { return change(self.members[0].store()?) };
+        let _calls = self.begin_writes()?;
         let _exclusive = shared.bucket_changes.lock();
         self.settled_stores()?.into_iter().try_for_each(change)
     }

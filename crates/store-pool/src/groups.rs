@@ -37,7 +37,7 @@ pub(crate) fn in_groups<I: Keyed, T: Send>(
     let Some(shared) = shared else {
         return match members[0].store() {
             Ok(store) => work(store, items.to_vec()),
-            Err(_) => items.iter().map(|_| Err(missing(members, 0))).collect(),
+            Err(error) => items.iter().map(|_| Err(repeated(&error))).collect(),
         };
     };
     let routes = shared.routes.read();
@@ -53,9 +53,10 @@ pub(crate) fn in_groups<I: Keyed, T: Send>(
         }
     }
     groups.retain(|(_, group)| !group.is_empty());
-    let work = |member: usize, group: &[usize]| match members[member].store() {
-        Ok(store) => work(store, group.iter().map(|number| items[*number]).collect()),
-        Err(_) => group.iter().map(|_| Err(missing(members, member))).collect(),
+    let work = |member: usize, group: &[usize]| {
+        let chosen = || group.iter().map(|number| items[*number]).collect();
+        let done = members[member].write(|store| Ok(work(store, chosen())));
+        done.unwrap_or_else(|error| group.iter().map(|_| Err(repeated(&error))).collect())
     };
     let mut place = |group: &[usize], done: Vec<Result<T>>| {
         for (number, result) in group.iter().zip(done) {
@@ -83,7 +84,15 @@ pub(crate) fn in_groups<I: Keyed, T: Send>(
     results.into_iter().map(|result| result.unwrap_or_else(unknown)).collect()
 }
 
-fn missing(members: &[Member], member: usize) -> Error {
-    let missing = members[member].store().err();
-    missing.unwrap_or(Error::Stopped { what: "the member was closed" })
+/// Returns the error of a member for another item.
+fn repeated(error: &Error) -> Error {
+    match error {
+        Error::MemberMissing { dir, why } => {
+            Error::MemberMissing { dir: dir.clone(), why: why.clone() }
+        }
+        Error::MemberStalled { dir, calls, longest } => {
+            Error::MemberStalled { dir: dir.clone(), calls: *calls, longest: *longest }
+        }
+        _ => Error::Stopped { what: "a member of the pool failed" },
+    }
 }

@@ -32,6 +32,9 @@
 //! - The promises of [`haul_file_store`], for each key.
 //! - A key of a missing member is never reported as absent: its calls fail with
 //!   [`haul_file_store::Error::MemberMissing`]. Keys of other members are read and written.
+//! - A disk that does not respond does not take the threads of all calls: once 16 calls of a member
+//!   have waited for two seconds, further ones fail with
+//!   [`haul_file_store::Error::MemberStalled`] until one of them returns.
 //! - A listing is complete, or fails.
 //! - A member whose directory was replaced by an older copy is not used.
 //! - While keys move between members, every call finds each key in its newest state. A crash at any
@@ -75,9 +78,12 @@ mod snapshot;
 mod stop;
 mod table;
 mod upkeep;
+mod waiting;
 mod writes;
 
 pub use member::Member;
 pub use opening::{OpenReport, OpenedMember};
 pub use pool::Pool;
 pub use progress::MoveProgress;
+pub use waiting::Waiting;
+pub use writes::PendingPut;

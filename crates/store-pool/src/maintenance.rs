@@ -7,6 +7,7 @@ use haul_file_store::{
     SnapshotInfo, Stats, Store, SweepReport, VerificationReport, VolumeMap,
 };
 
+use crate::member::Member;
 use crate::pool::Pool;
 use crate::progress::MoveProgress;
 use crate::snapshot;
@@ -133,10 +134,22 @@ impl Pool {
         self.stores().map(Store::pinned_bytes).sum()
     }
 
-    /// Returns the work that fails in any member, like [`Store::ongoing_failures`].
+    /// Returns the work that fails in any member, like [`Store::ongoing_failures`]. The reasons begin
+    /// with the directory of one of several members.
     #[must_use]
     pub fn ongoing_failures(&self) -> Vec<OngoingFailure> {
-        self.stores().flat_map(Store::ongoing_failures).collect()
+        if let Some(store) = self.own_store() {
+            return store.ongoing_failures();
+        }
+        let named = |member: &Member| {
+            let (dir, store) = (member.dir().display().to_string(), member.store().ok());
+            let failures = store.map(|store| store.ongoing_failures()).unwrap_or_default();
+            failures.into_iter().map(move |failure| OngoingFailure {
+                reason: format!("{dir}: {}", failure.reason),
+                ..failure
+            })
+        };
+        self.members.iter().flat_map(named).collect()
     }
 
     /// Returns the last error of a lifecycle sweep in any member, like

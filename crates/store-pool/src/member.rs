@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use haul_file_store::{Error, Result, Store};
 
+use crate::waiting::{Call, Calls, Waiting};
+
 /// A member of an open pool: a store, or the reason why it is missing.
 #[derive(Debug)]
 pub struct Member {
@@ -12,9 +14,20 @@ pub struct Member {
     pub(crate) dir: PathBuf,
     /// The store, or the reason why it is missing.
     pub(crate) store: std::result::Result<Arc<Store>, String>,
+    reads: Arc<Calls>,
+    // Apart from the reads: a file system that is frozen for a snapshot can be read.
+    writes: Arc<Calls>,
 }
 
 impl Member {
+    pub(crate) fn new(
+        number: u16,
+        dir: PathBuf,
+        store: std::result::Result<Arc<Store>, String>,
+    ) -> Self {
+        Self { number, dir, store, reads: Calls::new(), writes: Calls::new() }
+    }
+
     /// Returns the member's number, which no other member of the pool has.
     #[must_use]
     pub fn number(&self) -> u16 {
@@ -43,6 +56,53 @@ impl Member {
             let (dir, why) = (self.dir.clone(), why.clone());
             Error::MemberMissing { dir, why }
         })
+    }
+
+    /// Returns the calls that its disk has kept waiting for more than two seconds: those of the reads
+    /// or of the writes, whichever wait longer. Always none for a store of its own.
+    #[must_use]
+    pub fn waiting(&self) -> Waiting {
+        let (reads, writes) = (self.reads.waiting(), self.writes.waiting());
+        if reads.longest > writes.longest { reads } else { writes }
+    }
+
+    /// Begins a call that may read the disk.
+    ///
+    /// # Errors
+    /// [`Error::MemberMissing`]; [`Error::MemberStalled`].
+    pub(crate) fn begin_read(&self) -> Result<Call> {
+        self.begin(&self.reads)
+    }
+
+    /// Begins a call that may write to the disk, like [`Self::begin_read`].
+    pub(crate) fn begin_write(&self) -> Result<Call> {
+        self.begin(&self.writes)
+    }
+
+    fn begin(&self, calls: &Arc<Calls>) -> Result<Call> {
+        self.store()?;
+        calls.begin().map_err(|waiting| {
+            let (dir, calls) = (self.dir.clone(), waiting.calls);
+            Error::MemberStalled { dir, calls, longest: waiting.longest }
+        })
+    }
+
+    /// Reads the store.
+    ///
+    /// # Errors
+    /// Fails like [`Self::begin_read`] and `read`.
+    pub(crate) fn read<'a, T>(&'a self, read: impl FnOnce(&'a Store) -> Result<T>) -> Result<T> {
+        let _call = self.begin_read()?;
+        read(self.store()?)
+    }
+
+    /// Changes the store.
+    ///
+    /// # Errors
+    /// Fails like [`Self::begin_write`] and `write`.
+    pub(crate) fn write<'a, T>(&'a self, write: impl FnOnce(&'a Store) -> Result<T>) -> Result<T> {
+        let _call = self.begin_write()?;
+        write(self.store()?)
     }
 
     /// Returns the reason why the member is missing; `None` if it is open.

@@ -9,6 +9,7 @@ use crate::member::Member;
 use crate::moves::move_key;
 use crate::shared::Shared;
 use crate::upkeep::Upkeep;
+use crate::waiting::Call;
 
 /// A pool of stores over several directories, each with its own disk. It has the operations of a
 /// [`Store`], and forwards each to the member that has the key.
@@ -26,7 +27,7 @@ pub struct Pool {
 impl From<Arc<Store>> for Pool {
     fn from(store: Arc<Store>) -> Self {
         let dir = store.dir().to_path_buf();
-        let only = Member { number: 0, dir, store: Ok(store) };
+        let only = Member::new(0, dir, Ok(store));
         Self { members: Arc::new(vec![only]), shared: None, upkeep: None }
     }
 }
@@ -80,6 +81,19 @@ impl Pool {
         self.members.iter().map(|member| member.store().map(|store| &**store)).collect()
     }
 
+    /// Begins a call in each member that may read the disk.
+    ///
+    /// # Errors
+    /// [`Error::MemberMissing`]; [`Error::MemberStalled`].
+    pub(crate) fn begin_reads(&self) -> Result<Vec<Call>> {
+        self.members.iter().map(Member::begin_read).collect()
+    }
+
+    /// Begins a call in each member that may write to the disk, like [`Self::begin_reads`].
+    pub(crate) fn begin_writes(&self) -> Result<Vec<Call>> {
+        self.members.iter().map(Member::begin_write).collect()
+    }
+
     /// Returns the store that answers questions about buckets: a change reaches the last member
     /// last, so that what it has is on all of them.
     pub(crate) fn bucket_store(&self) -> Result<&Store> {
@@ -92,24 +106,47 @@ impl Pool {
         Error::MemberMissing { dir: self.dir().to_path_buf(), why }
     }
 
-    /// Reads something of a key. While the key's slot is moved, looks at the new member, the old
-    /// one, and the new one again: the key may have been moved in between.
+    /// Reads something of a key.
     pub(crate) fn read<'a, T>(
         &'a self,
         bucket: &str,
         key: &str,
         read: impl Fn(&'a Store) -> Result<T>,
     ) -> Result<T> {
-        let Some(shared) = &self.shared else { return read(self.members[0].store()?) };
+        match &self.shared {
+            None => read(self.members[0].store()?),
+            Some(_) => self.find(bucket, key, |member| member.read(&read)),
+        }
+    }
+
+    /// Reads something of a key from memory, also while the disk does not respond.
+    pub(crate) fn read_cached<'a, T>(
+        &'a self,
+        bucket: &str,
+        key: &str,
+        read: impl Fn(&'a Store) -> Result<T>,
+    ) -> Result<T> {
+        self.find(bucket, key, |member| read(member.store()?))
+    }
+
+    /// Calls `read` for the member of a key. While the key's slot is moved, looks at the new member,
+    /// the old one, and the new one again: the key may have been moved in between.
+    fn find<'a, T>(
+        &'a self,
+        bucket: &str,
+        key: &str,
+        read: impl Fn(&'a Member) -> Result<T>,
+    ) -> Result<T> {
+        let Some(shared) = &self.shared else { return read(&self.members[0]) };
         let routes = shared.routes.read();
         let route = routes.route(bucket, key);
-        let to = self.members[route.to].store()?;
+        let to = &self.members[route.to];
         let Some(from) = route.from else { return read(to) };
         let absent = match read(to) {
             Err(error) if is_absent(&error) => error,
             found => return found,
         };
-        match read(self.members[from].store()?) {
+        match read(&self.members[from]) {
             Err(error) if is_absent(&error) => read(to).map_err(|_still_absent| absent),
             found => found,
         }
@@ -141,11 +178,13 @@ impl Pool {
         let Some(shared) = &self.shared else { return write(self.members[0].store()?) };
         let routes = shared.routes.read();
         let route = routes.route(bucket, key);
-        let to = self.members[route.to].store()?;
-        if let Some(from) = route.from {
-            move_key(&self.members, from, route.to, bucket, key)?;
-        }
-        write(to)
+        self.members[route.to].write(|to| {
+            if let Some(from) = route.from {
+                let _call = self.members[from].begin_write()?;
+                move_key(&self.members, from, route.to, bucket, key)?;
+            }
+            write(to)
+        })
     }
 
     /// Closes all stores. Dropping the pool does the same but ignores failures.

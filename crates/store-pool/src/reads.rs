@@ -51,7 +51,7 @@ impl Pool {
     /// # Errors
     /// Fails like [`Store::get_cached`]; [`haul_file_store::Error::MemberMissing`].
     pub fn get_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
-        self.read(bucket, key, |store| store.get_cached(bucket, key))
+        self.read_cached(bucket, key, |store| store.get_cached(bucket, key))
     }
 
     /// Reads an object's head from memory, like [`Store::head_cached`].
@@ -59,7 +59,7 @@ impl Pool {
     /// # Errors
     /// Fails like [`Store::head_cached`]; [`haul_file_store::Error::MemberMissing`].
     pub fn head_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
-        self.read(bucket, key, |store| store.head_cached(bucket, key))
+        self.read_cached(bucket, key, |store| store.head_cached(bucket, key))
     }
 
     /// Returns the maximum number of bytes that [`Pool::get`] buffers, like
@@ -151,7 +151,7 @@ impl Pool {
         key: &str,
         version: VersionId,
     ) -> Result<Option<Object>> {
-        self.read(bucket, key, |store| store.head_version_cached(bucket, key, version))
+        self.read_cached(bucket, key, |store| store.head_version_cached(bucket, key, version))
     }
 
     /// Returns the maximum number of bytes that [`Pool::get_version`] buffers, like
@@ -222,6 +222,7 @@ impl Pool {
             return self.members[0].store()?.list(bucket, request);
         };
         let routes = shared.routes.read();
+        let _calls = self.begin_reads()?;
         listing::objects(&self.all_stores()?, routes.donors(), bucket, request)
     }
 
@@ -239,6 +240,7 @@ impl Pool {
             return self.members[0].store()?.list_versions(bucket, request);
         };
         let routes = shared.routes.read();
+        let _calls = self.begin_reads()?;
         listing::versions(&self.all_stores()?, routes.donors(), bucket, request)
     }
 
@@ -256,6 +258,7 @@ impl Pool {
             return self.members[0].store()?.list_uploads(bucket, request);
         };
         let routes = shared.routes.read();
+        let _calls = self.begin_reads()?;
         listing::uploads(&self.all_stores()?, routes.donors(), bucket, request)
     }
 }

@@ -1,15 +1,33 @@
 //! Storing, changing and deleting objects, versions and uploads.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use haul_file_store::{
     Attributes, Deleted, Deletion, Etag, NewObject, Object, ObjectInfo, ObjectWriter, PartInfo,
-    PendingPut, Precondition, Result, Retention, Store, StoredObject, TargetBucket, VersionId,
-    WrittenContent,
+    Precondition, Result, Retention, Store, StoredObject, TargetBucket, VersionId, WrittenContent,
 };
 
 use crate::groups::in_groups;
+use crate::member::Member;
 use crate::pool::Pool;
+use crate::waiting::Call;
+
+/// A put that was started, like [`haul_file_store::PendingPut`]. Dropping it does not undo the put.
+#[derive(Debug)]
+pub struct PendingPut {
+    pending: haul_file_store::PendingPut,
+    _call: Option<Call>,
+}
+
+impl Future for PendingPut {
+    type Output = Result<StoredObject>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.pending).poll(context)
+    }
+}
 
 impl Pool {
     /// The maximum object length for [`Pool::start_put`], in bytes.
@@ -85,12 +103,17 @@ impl Pool {
         precondition: &Precondition,
     ) -> Result<Option<PendingPut>> {
         let bucket = bucket.into();
-        let start = |store: &Store| store.start_put(bucket, key, bytes, attributes, precondition);
-        let Some(shared) = &self.shared else { return start(self.members[0].store()?) };
+        let start = |member: &Member, call| {
+            let pending =
+                member.store()?.start_put(bucket, key, bytes, attributes, precondition)?;
+            Ok(pending.map(|pending| PendingPut { pending, _call: call }))
+        };
+        let Some(shared) = &self.shared else { return start(&self.members[0], None) };
         let routes = shared.routes.read();
         let route = routes.route(bucket.name(), key);
-        let store = self.members[route.to].store()?;
-        if route.from.is_some() { Ok(None) } else { start(store) }
+        let member = &self.members[route.to];
+        let call = member.begin_write()?;
+        if route.from.is_some() { Ok(None) } else { start(member, Some(call)) }
     }
 
     /// Returns a writer for the content of an object, like [`Store::object_writer`].
@@ -340,6 +363,9 @@ impl Pool {
     fn target(&self, bucket: &str, key: &str) -> Result<&Arc<Store>> {
         let Some(shared) = &self.shared else { return self.members[0].store() };
         let route = shared.routes.read().route(bucket, key);
-        self.members[route.to].store()
+        let member = &self.members[route.to];
+        // The writer's own calls are not counted; it is only not begun while others wait.
+        drop(member.begin_write()?);
+        member.store()
     }
 }

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use haul_admin_endpoint::Exposition;
 use haul_admin_endpoint::MetricType::Gauge;
-use haul_store_pool::{Member, Pool};
+use haul_store_pool::{Member, Pool, Waiting};
 use serde_json::{Value, json};
+
+/// How long a call waits until `/health` names its disk.
+const LONG_WAIT: Duration = Duration::from_secs(5);
 
 /// Returns the lines of `/health` about disks that are missing or refuse writes, and about keys that
 /// cannot be moved between disks.
@@ -26,6 +30,14 @@ pub(super) fn health(pool: &Pool) -> String {
             lines += &format!(
                 "degraded: a sync in {dir} failed: writes of its keys are refused until the \
                  server is restarted\n"
+            );
+        }
+        let Waiting { calls, longest } = member.waiting();
+        if longest >= LONG_WAIT {
+            let seconds = longest.as_secs();
+            lines += &format!(
+                "degraded: {dir} does not respond: {calls} requests of its keys wait, the first \
+                 for {seconds} s\n"
             );
         }
     }
@@ -52,6 +64,7 @@ pub(super) fn json(pool: &Pool) -> Value {
             "directory": member.dir().display().to_string(),
             "missing": member.why_missing(),
             "latched": stats.as_ref().map(|stats| stats.latched),
+            "waiting_seconds": member.waiting().longest.as_secs(),
             "objects": stats.as_ref().map(|stats| stats.objects),
             "volume_bytes": stats.as_ref().map(|stats| stats.volume_bytes),
             "file_system_bytes": space.map(|(bytes, _)| bytes),
@@ -86,6 +99,8 @@ pub(super) fn metrics(pool: &Pool) -> String {
     gauge("haul_member_latched", "1 after a failed sync of the disk.", &|member| {
         Some(u64::from(is_latched(member)))
     });
+    let help = "The time for which a call has waited for the disk, in seconds.";
+    gauge("haul_member_waiting_seconds", help, &|member| Some(member.waiting().longest.as_secs()));
     gauge("haul_member_objects", "Objects on the disk.", &|member| {
         Some(member.store().ok()?.stats().objects)
     });

@@ -79,6 +79,8 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::Log(_) | Error::Stopped { .. } => S3ErrorCode::ServiceUnavailable,
         // The file system may accept files again: clients retry.
         Error::Refused { .. } => S3ErrorCode::ServiceUnavailable,
+        // The disk may respond again: clients retry later.
+        Error::MemberStalled { .. } => S3ErrorCode::SlowDown,
         // Other disks serve their keys.
         Error::MemberMissing { .. } => S3ErrorCode::ServiceUnavailable,
         // The disk fails: it is not the request, and the disk may be replaced.
@@ -96,6 +98,9 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::MemberMissing { .. } => {
             "A disk of the server is missing, whose log has the reason; others serve their keys"
                 .to_owned()
+        }
+        Error::MemberStalled { .. } => {
+            "A disk of the server does not respond; others serve their keys".to_owned()
         }
         Error::Disk(_) => "The disk of the server failed, whose log has the reason".to_owned(),
         Error::Damaged { .. } => {
@@ -170,6 +175,15 @@ mod tests {
             (
                 Error::MemberMissing { dir: "/d2".into(), why: "x".into() },
                 "ServiceUnavailable",
+                503,
+            ),
+            (
+                Error::MemberStalled {
+                    dir: "/d2".into(),
+                    calls: 16,
+                    longest: std::time::Duration::from_secs(3),
+                },
+                "SlowDown",
                 503,
             ),
         ] {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use haul_file_store::{
-    Attributes, BucketId, Error, ObjectInfo, PendingPut, Precondition, StoredObject, TargetBucket,
-    VersionId,
+    Attributes, BucketId, Error, ObjectInfo, Precondition, StoredObject, TargetBucket, VersionId,
 };
 use haul_store_pool::Pool;
 
@@ -152,7 +151,7 @@ struct SmallPut {
 
 /// A PUT that was started on a thread that must not block. The body's checksum is verified.
 struct StartedPut {
-    pending: PendingPut,
+    pending: haul_store_pool::PendingPut,
     checksum: Option<Checksum>,
 }
 

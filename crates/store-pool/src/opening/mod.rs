@@ -418,7 +418,7 @@ fn finish(
                 }
                 Err(why) => (Err(why), None),
             };
-            members.push(Member { number, dir, store });
+            members.push(Member::new(number, dir, store));
             disks.push(disk);
         };
     for (entry, (dir, opened)) in table.members.iter().zip(stores) {

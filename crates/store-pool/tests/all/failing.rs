@@ -1,11 +1,12 @@
 //! Disks that die, are full, or lose the files of the pool.
 
 use std::sync::Arc;
+use std::thread;
 
 use haul_disk::{Disk, Op};
 use haul_disk_sim::{FaultyDisk, MemoryDisk};
-use haul_file_store::{Attributes, Error, ObjectInfo, Options, Precondition};
-use haul_store_pool::Pool;
+use haul_file_store::{Attributes, Error, ObjectInfo, OngoingFailure, Options, Precondition};
+use haul_store_pool::{Pool, Waiting};
 use haul_testing::eventually;
 use rustix::io::Errno;
 
@@ -72,6 +73,42 @@ fn disk_that_dies_fails_its_own_keys_only() {
 }
 
 #[test]
+fn disk_that_does_not_respond_keeps_few_calls_waiting() {
+    let disks = disks();
+    let hanging = Arc::new(FaultyDisk::new(Arc::new(disks[1].clone())));
+    let all: [Arc<dyn Disk>; 3] =
+        [Arc::new(disks[0].clone()), Arc::clone(&hanging) as _, Arc::new(disks[2].clone())];
+    let pool = Pool::open_on(&all, &[], &small()).unwrap().0;
+    let is_on_it =
+        |number: &u64| pool.members()[1].store().unwrap().stat(BUCKET, &key(*number)).is_ok();
+    let (on_it, others): (Vec<u64>, Vec<u64>) = (0..60).partition(is_on_it);
+    hanging.block(Op::Sync);
+    thread::scope(|scope| {
+        let put = |_| scope.spawn(|| try_put(&pool, on_it[0]));
+        let waiting: Vec<_> = (0..16).map(put).collect();
+        eventually("calls wait", || pool.members()[1].waiting().is_stalled());
+        let rejected = try_put(&pool, on_it[0]).unwrap_err();
+        assert!(matches!(rejected, Error::MemberStalled { calls: 16, .. }), "{rejected}");
+        let deleted = pool.delete_many(BUCKET, &[&key(on_it[0]), &key(9_999), &key(on_it[1])]);
+        let stalled = deleted.iter().filter(|it| matches!(it, Err(Error::MemberStalled { .. })));
+        assert!(stalled.count() >= 2, "{deleted:?}");
+        pool.create_bucket("other").unwrap_err();
+        for number in &others {
+            try_put(&pool, *number).unwrap();
+        }
+        // Its writes wait, and not its reads.
+        check(&pool, 0..60);
+        hanging.unblock();
+        for put in waiting {
+            put.join().unwrap().unwrap();
+        }
+    });
+    assert_eq!(pool.members()[1].waiting(), Waiting::default());
+    try_put(&pool, on_it[0]).unwrap();
+    pool.create_bucket("other").unwrap();
+}
+
+#[test]
 fn full_disk_opens_and_gives_keys_to_a_new_one() {
     let disks = [(); 2].map(|()| MemoryDisk::default());
     let options = Options { stall_max: std::time::Duration::ZERO, ..small() };
@@ -87,6 +124,10 @@ fn full_disk_opens_and_gives_keys_to_a_new_one() {
     while !is_full(number) {
         number += 1;
     }
+    let failures = pool.ongoing_failures();
+    let full = pool.members()[0].dir().display().to_string();
+    let is_named = |failure: &OngoingFailure| failure.reason.starts_with(&full);
+    assert!(!failures.is_empty() && failures.iter().all(is_named), "{failures:?}");
     // Nothing is left, not even for a small file.
     disks[0].limit(Some(disks[0].used_bytes()));
     check(&pool, 0..number);
