@@ -66,6 +66,7 @@ mod maintenance;
 mod member;
 mod moves;
 mod opening;
+mod pace;
 mod pool;
 mod pool_file;
 mod progress;

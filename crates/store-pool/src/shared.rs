@@ -8,6 +8,7 @@ use haul_file_store::Result;
 use haul_sync::{Mutex, ShardedRwLock};
 
 use crate::member::Member;
+use crate::pace::Pace;
 use crate::pool_file;
 use crate::progress::MoveCounters;
 use crate::routes::Routes;
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     /// The members' disks, for their pool files; `None` for a missing member.
     pub(crate) disks: Vec<Option<Arc<dyn Disk>>>,
     pub(crate) moves: MoveCounters,
+    pub(crate) pace: Pace,
 }
 
 impl Shared {

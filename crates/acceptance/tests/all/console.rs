@@ -244,3 +244,32 @@ fn console_uploads_lists_links_and_deletes_objects() {
     assert!(errors.is_empty(), "{errors:#?}");
     server.stop();
 }
+
+#[test]
+fn console_names_the_disk_that_is_missing() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let disks = ["d1", "d2", "d3"].map(|name| dir.path().join(name));
+    let others = ["--data", disks[1].to_str().unwrap(), "--data", disks[2].to_str().unwrap()];
+    Server::start_with(&disks[0], &others).stop();
+    std::fs::rename(&disks[1], dir.path().join("away")).unwrap();
+    let server = Server::start_with(&disks[0], &others);
+    let mut browser = Browser::open(&format!("http://{}/#storage", server.admin), 1200, 900);
+    browser
+        .wait_for("document.querySelectorAll('#view-storage .stack .stack tbody tr').length > 2");
+    let states = "[...document.querySelectorAll('#view-storage tr')]
+        .map((row) => row.innerText).filter((text) => /\\/d[123]\\s/.test(text))";
+    let states = browser.evaluate(states);
+    let states: Vec<&str> =
+        states.as_array().unwrap().iter().filter_map(|it| it.as_str()).collect();
+    let (missing, others): (Vec<&str>, Vec<&str>) =
+        states.iter().partition(|state| state.contains("d2\tmissing: "));
+    assert_eq!((missing.len(), others.len()), (1, 2), "{states:?}");
+    assert!(others.iter().all(|state| state.contains("\tworks\t")), "{states:?}");
+    browser.picture("disks.png");
+    let errors = browser.take_errors();
+    assert!(errors.is_empty(), "{errors:#?}");
+    server.stop();
+}

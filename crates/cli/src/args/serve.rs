@@ -196,6 +196,12 @@ pub(crate) struct ServeArgs {
     /// keys: those that it had are then absent, and no longer answered with 503.
     #[arg(long, value_name = "DIR", help_heading = "Store")]
     pub(crate) accept_loss: Vec<PathBuf>,
+    /// Bytes per second that move between the directories of --data; 0 for no limit
+    ///
+    /// Keys move when a directory is added or retired.
+    #[arg(long, value_name = "SIZE", help_heading = "Store")]
+    #[arg(default_value = "64MiB", value_parser = parse_bytes)]
+    pub(crate) move_rate: u64,
     #[command(flatten)]
     config: ConfigArgs,
 }

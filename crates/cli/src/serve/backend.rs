@@ -64,6 +64,7 @@ impl Backend {
         };
         let create = IfMissing::Create;
         let (mut store, _damage) = open_for(&args.open, &holder, create, options, predecessor)?;
+        store.set_move_rate(args.move_rate);
         for dir in &args.accept_loss {
             let dir = dir.display();
             print_message(&format!("{dir} is not in the store: remove its --accept-loss"));

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
+use std::time::Instant;
 
 use haul_disk::error_chain;
 use haul_file_store::{Error, Result};
@@ -97,7 +98,14 @@ fn move_page(
                 continue;
             }
             match move_key(members, donor, route.to, bucket, key) {
-                Ok(moved) => shared.moves.moved(moved.bytes),
+                Ok(moved) => {
+                    shared.moves.moved(moved.bytes);
+                    drop(routes);
+                    let wait = shared.pace.moved(moved.bytes, Instant::now());
+                    if !wait.is_zero() {
+                        stop.wait(wait);
+                    }
+                }
                 Err(error) => {
                     shared.moves.failed(format!("{bucket}/{key}: {}", error_chain(&error)));
                     has_failed.store(true, Relaxed);

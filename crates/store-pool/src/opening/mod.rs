@@ -16,6 +16,7 @@ use crate::member::Member;
 use crate::moves::plan::{end_moves, give_up, spread_slots};
 use crate::opening::look::{Place, look};
 use crate::opening::plan::{Found, OpenPlan, Plan, plan};
+use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::progress::MoveCounters;
 use crate::routes::Routes;
@@ -475,6 +476,7 @@ fn finish(
         unsettled,
         disks,
         moves: MoveCounters::default(),
+        pace: Pace::default(),
     });
     let members = Arc::new(members);
     let upkeep = Some(Upkeep::start(&members, &shared)?);

@@ -1,5 +1,5 @@
-// The view of the store: how its disk is used, and the state of damage, scrubs, lifecycle rules and
-// the copy.
+// The view of the store: how its disks are used, and the state of each disk, damage, scrubs,
+// lifecycle rules and the copy.
 
 import { add_view, get } from "/console.js";
 import { bytes, count, h, span, sum, table, time } from "/console/elements.js";
@@ -9,6 +9,7 @@ const legend = h("div", { className: "legend" });
 const where = h("p", { className: "soft" });
 const facts = h("div", { className: "card" });
 const damage = h("div", { className: "card" });
+const disks = h("div", { className: "card stack", hidden: true });
 
 function draw_usage(sample) {
   const { store } = sample;
@@ -89,10 +90,45 @@ function damage_of({ store }) {
   ];
 }
 
+const DISK_COLUMNS = [{ name: "directory", className: "break" }, { name: "state", className: "break" },
+  { name: "objects", number: true }, { name: "volumes", number: true }, { name: "free", number: true }];
+
+// A disk that has kept a request waiting for this long is shown as not responding.
+const LONG_WAIT_SECONDS = 5;
+
+function state_of({ missing, latched, waiting_seconds }) {
+  if (missing !== null) return h("span", { className: "bad" }, `missing: ${missing}`);
+  if (latched) {
+    return h("span", { className: "bad" }, "a sync failed: its writes are refused until a restart");
+  }
+  if (waiting_seconds >= LONG_WAIT_SECONDS) {
+    return h("span", { className: "bad" }, `does not respond for ${span(waiting_seconds)}`);
+  }
+  return h("span", { className: "good" }, "works");
+}
+
+// Shows the disks of a store over several.
+function draw_disks(pool) {
+  disks.hidden = !pool;
+  if (!pool) return;
+  const rows = pool.members.map((disk) => [disk.directory, state_of(disk),
+    disk.objects === null ? "–" : count(disk.objects),
+    disk.volume_bytes === null ? "–" : bytes(disk.volume_bytes),
+    disk.free_bytes === null ? "–" : `${bytes(disk.free_bytes)} of ${bytes(disk.file_system_bytes)}`]);
+  const moves = !pool.moving_slots ? "No keys are being moved between disks."
+    : `Keys of ${count(pool.moving_slots)} of 4096 slots are being moved between disks: ` +
+      `${count(pool.moved_keys)} keys, ${bytes(pool.moved_bytes)} since the start.`;
+  disks.replaceChildren(table("Disks", DISK_COLUMNS, rows), h("p", { className: "soft" }, moves));
+  if (pool.moving_slots && pool.last_move_error) {
+    disks.append(h("p", { className: "bad" }, `A key cannot be moved: ${pool.last_move_error}`));
+  }
+}
+
 async function refresh() {
   const sample = await (await get("/stats.json")).json();
   where.textContent = `S3 on ${sample.address}, data in ${sample.directory}`;
   draw_usage(sample);
+  draw_disks(sample.disks);
   const columns = [{ name: "name" }, { name: "value" }];
   facts.replaceChildren(table("Store", columns, facts_of(sample)));
   damage.replaceChildren(table("Damage and scrub, since start", columns, damage_of(sample)));
@@ -137,7 +173,8 @@ const read = h("button", { onclick: read_map }, "Read the map of volumes");
 
 const element = h("div", { className: "stack" },
   where,
-  h("div", { className: "card" }, h("h3", {}, "Use of the disk"), bar, legend),
+  h("div", { className: "card" }, h("h3", {}, "Use of the disks"), bar, legend),
+  disks,
   h("div", { className: "figures" }, facts, damage),
   h("div", { className: "card stack" }, read, map));
 
