@@ -73,7 +73,7 @@
 //! | read a version | also one lookup of the current object |
 //! | store a big object | aligned writes of 1 MiB, and two syncs: the file's and the directory's |
 //! | look up a key | one read of up to 4 KiB, none if it was stored recently; for an absent key, one read in about 300 to 500 lookups |
-//! | list | for each page, a read of a 16 KiB block from each key run (at most 19 runs in simulations), then sequential reads |
+//! | list | for the first page, a read of a 16 KiB block from each key run (at most 19 runs in simulations), then sequential reads; a later page starts in blocks that are kept in memory, up to 8 in each run |
 //! | move a key to another store ([`Store::move_key`]) | two reads of each needle, one append of it to the other store, and a tombstone; in each store one sync for up to 1,024 needles; the files of big objects are read and written once |
 //! | sweep a bucket | the reads of a listing, of the prefixes that rules expire; one write and one sync for up to 256 deletions, without a read for an object that is where it was listed; for each key with expired versions a search of its versions, and in a bucket with object lock one read for each of these |
 //! | delete a version in a bucket with object lock | also one read of its head |

@@ -202,7 +202,7 @@ impl KeysSnapshot {
     /// Fails like [`Self::get`].
     pub(crate) fn scan(&self, mut take: impl FnMut(&str, &str, Entry) -> bool) -> Result<()> {
         let mut merged = self.merged(SCAN_READAHEAD_BYTES);
-        merged.seek(&[])?;
+        merged.advance()?;
         while let Some((name, value)) = merged.key().zip(merged.value()) {
             let found = split_key(name).zip(Entry::decode(value));
             let ((bucket, key), entry) = found.ok_or_else(not_an_entry)?;
@@ -269,13 +269,14 @@ pub(crate) struct MemtableCursor {
     table: Arc<Memtable>,
     chunk: Vec<(Box<[u8]>, Value)>,
     position: usize,
+    /// Zero before the first entry.
     chunk_max: usize,
 }
 
 impl MemtableCursor {
     fn new(table: &Arc<Memtable>) -> Self {
         let (table, chunk) = (Arc::clone(table), Vec::new());
-        Self { table, chunk, position: 0, chunk_max: CHUNK_MIN }
+        Self { table, chunk, position: 0, chunk_max: 0 }
     }
 
     fn seek(&mut self, key: &[u8]) {
@@ -293,6 +294,9 @@ impl MemtableCursor {
     }
 
     fn advance(&mut self) {
+        if self.chunk_max == 0 {
+            return self.seek(&[]);
+        }
         self.position += 1;
         if self.position == self.chunk.len()
             && let Some((last, _)) = self.chunk.pop()

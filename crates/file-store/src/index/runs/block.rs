@@ -48,6 +48,10 @@ impl Block {
         self.keys.is_empty()
     }
 
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.keys.capacity() + self.values.capacity()
+    }
+
     /// Returns the maximum length of the block after this entry is appended.
     pub(crate) fn bytes_with(&self, suffix_bytes: usize, value_bytes: usize) -> usize {
         let entry = ENTRY_NUMBERS_BYTES_MAX + suffix_bytes + value_bytes;

@@ -85,7 +85,14 @@ impl Cursor {
         } else {
             self.readahead_bytes = 0;
             self.key.clear();
-            self.enter(number)?;
+            // Only a seek uses a kept block, so that scans, which advance only, verify the file.
+            match self.run.take_kept_block(number) {
+                Some(block) => {
+                    (self.block, self.number, self.next) =
+                        (block, number, BlockPosition::default());
+                }
+                None => self.enter(number)?,
+            }
         }
         let found = self
             .block
@@ -175,6 +182,16 @@ impl Cursor {
             self.state = State::Failed;
         }
         outcome
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        // After an error, the block may not be the one with this number. At the end it is the last
+        // one, which the next page of a bucket that follows all keys of the run needs again.
+        if self.state != State::Failed && !self.block.is_empty() {
+            self.run.keep_block(self.number, std::mem::take(&mut self.block));
+        }
     }
 }
 

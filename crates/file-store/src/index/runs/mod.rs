@@ -9,7 +9,8 @@
 //! bytes per entry with a 46-byte key and a 40-byte value. Uncompressed, such an entry has 3.3
 //! bytes in addition to its value and the suffix in which its key differs from the previous one.
 //! Looking up a key reads one block. A cursor reads each block once, and several blocks with one
-//! read while it advances.
+//! read while it advances. A run keeps the unpacked blocks in which the last cursors ended, up to 8
+//! of at most 32 KiB, for the next pages of their listings.
 //!
 //! # Sources
 //! \[ONeil96\] the LSM tree, \[LevelDBTable\] blocks with prefix compression and a block index, RFC

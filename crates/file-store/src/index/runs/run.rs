@@ -4,13 +4,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haul_disk::{Disk, File, Open, read_full};
+use haul_sync::Mutex;
 
 use crate::error::{Error, Result};
 use crate::index::runs::block::{Block, BlockPosition};
 use crate::index::runs::block_index::BlockIndex;
-use crate::index::runs::format::{FOOTER_BYTES, Footer, Malformed, checked_block};
+use crate::index::runs::format::{BLOCK_BYTES, FOOTER_BYTES, Footer, Malformed, checked_block};
 use crate::index::runs::packed::unpack;
 use crate::index::runs::writer::RunInfo;
+
+/// The maximum number of unpacked blocks that a run keeps: one for each of as many listings.
+pub(crate) const KEPT_BLOCKS_MAX: usize = 8;
+
+/// The maximum memory of a kept block. Only a block with a single entry can need more.
+const KEPT_BLOCK_BYTES_MAX: usize = 2 * BLOCK_BYTES;
 
 /// A run that is open for reading. Cursors share it.
 #[derive(Debug)]
@@ -19,6 +26,9 @@ pub(crate) struct Run {
     path: PathBuf,
     info: RunInfo,
     index: BlockIndex,
+    /// The unpacked blocks in which cursors ended, with their numbers, from oldest to newest: the
+    /// next page of a listing starts where the last one ended.
+    kept: Mutex<Vec<(usize, Block)>>,
 }
 
 /// Reusable memory for lookups.
@@ -68,16 +78,38 @@ impl Run {
             deletions: footer.deletions,
             bytes,
         };
-        Ok(Self { file, path, info, index })
+        Ok(Self { file, path, info, index, kept: Mutex::default() })
     }
 
     pub(crate) fn info(&self) -> &RunInfo {
         &self.info
     }
 
-    /// Returns the memory that the block index uses.
+    /// Returns the memory that the block index and the kept blocks use.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.index.memory_bytes()
+        let kept: usize = self.kept.lock().iter().map(|(_, block)| block.memory_bytes()).sum();
+        size_of::<Self>() + self.index.memory_bytes() + kept
+    }
+
+    /// Keeps an unpacked block for the next cursor that seeks a key in it.
+    pub(crate) fn keep_block(&self, number: usize, block: Block) {
+        if block.memory_bytes() > KEPT_BLOCK_BYTES_MAX {
+            return;
+        }
+        let mut kept = self.kept.lock();
+        kept.retain(|(other, _)| *other != number);
+        if kept.len() == KEPT_BLOCKS_MAX {
+            kept.remove(0);
+        }
+        kept.push((number, block));
+    }
+
+    /// Removes a kept block and returns it. It has one user, so that it is neither shared nor
+    /// copied; another listing that ended in the same block unpacks it again.
+    pub(crate) fn take_kept_block(&self, number: usize) -> Option<Block> {
+        let mut kept = self.kept.lock();
+        let at = kept.iter().position(|(other, _)| *other == number)?;
+        Some(kept.remove(at).1)
     }
 
     /// Looks up a key with one read: `None` if the run has no entry, `Some(None)` if it has a

@@ -40,7 +40,8 @@ fn version_that_a_request_names_several_times_is_searched_once() {
     };
     let once = reads(&[null]);
     assert!(once > 0, "the versions are in memory");
-    assert_eq!(reads(&[null; 100]), once);
+    // Fewer if the first search kept a block that the second one needs.
+    assert!(reads(&[null; 100]) <= once);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use haul_testing::noise;
 
 use super::{NAME, Pair, rest, run_of, store_pairs};
 use crate::index::runs::cursor::Cursor;
-use crate::index::runs::format::shared_prefix;
-use crate::index::runs::run::Buffers;
+use crate::index::runs::format::{BLOCK_BYTES, shared_prefix};
+use crate::index::runs::run::{Buffers, KEPT_BLOCKS_MAX, Run};
 use crate::index::runs::source::Source;
 
 #[test]
@@ -64,6 +64,58 @@ fn seek_in_the_current_block_reads_nothing() {
     cursor.seek(&pairs[4980].0).unwrap();
     assert_eq!(cursor.key(), Some(&pairs[4980].0[..]), "backwards");
     assert_eq!(disk.calls(Op::Read) - before, blocks);
+}
+
+/// Returns the entries of a page: those after a key, up to `limit`.
+fn page(run: &Arc<Run>, after: &[u8], limit: usize) -> Vec<Pair> {
+    let mut cursor = Cursor::new(Arc::clone(run), 0);
+    cursor.seek(&[after, &[0]].concat()).unwrap();
+    let mut pairs = Vec::new();
+    while let Some((key, value)) = cursor.current().filter(|_| pairs.len() < limit) {
+        pairs.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+        cursor.advance().unwrap();
+    }
+    pairs
+}
+
+#[test]
+fn pages_of_several_listings_unpack_each_block_once() {
+    let disk = MemoryDisk::default();
+    let pairs = store_pairs(20_000);
+    let run = run_of(&disk, NAME, &pairs);
+    let (blocks, idle_bytes) = (run.index().blocks() as u64, run.memory_bytes());
+    let part = pairs.len() / KEPT_BLOCKS_MAX;
+    let mut listed = vec![Vec::new(); KEPT_BLOCKS_MAX];
+    let before = disk.calls(Op::Read);
+    while listed[0].len() < part {
+        for (listing, listed) in listed.iter_mut().enumerate() {
+            let start = (listing * part).checked_sub(1).map(|before| &*pairs[before].0);
+            let after = listed.last().map(|(key, _): &Pair| &**key).or(start).unwrap_or_default();
+            let page = page(&run, after, 20.min(part - listed.len()));
+            listed.extend(page);
+        }
+    }
+    assert_eq!(listed.concat(), pairs);
+    // A listing starts in the block in which the previous one ends. Without a read ahead, each
+    // unpacked block is one read.
+    let reads = disk.calls(Op::Read) - before;
+    assert!(reads <= blocks + 2 * KEPT_BLOCKS_MAX as u64, "{reads} reads of {blocks} blocks");
+    let kept_bytes = run.memory_bytes() - idle_bytes;
+    assert!(kept_bytes <= KEPT_BLOCKS_MAX * 2 * BLOCK_BYTES, "{kept_bytes}");
+
+    let reads_past_the_end = || {
+        let before = disk.calls(Op::Read);
+        assert_eq!(page(&run, b"z", 20), []);
+        disk.calls(Op::Read) - before
+    };
+    reads_past_the_end();
+    assert_eq!(reads_past_the_end(), 0);
+
+    let before = disk.calls(Op::Read);
+    let mut cursor = Cursor::new(Arc::clone(&run), 0);
+    cursor.advance().unwrap();
+    assert_eq!(rest(&mut cursor).unwrap(), pairs);
+    assert_eq!(disk.calls(Op::Read) - before, blocks, "a scan verifies all blocks");
 }
 
 #[test]
