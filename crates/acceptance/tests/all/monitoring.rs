@@ -16,7 +16,7 @@ use crate::server::Server;
 pub(crate) const SECTION: &str = "Monitoring";
 
 /// Metrics that a server has only in some states; the tests of the servers cover them.
-const SOMETIMES: [&str; 26] = [
+const SOMETIMES: [&str; 27] = [
     "haul_key_file_failing",
     "haul_lifecycle_last_sweep_duration_seconds",
     "haul_lifecycle_last_sweep_timestamp_seconds",
@@ -24,6 +24,7 @@ const SOMETIMES: [&str; 26] = [
     "haul_member_latched",
     "haul_member_objects",
     "haul_member_up",
+    "haul_member_waiting_seconds",
     "haul_move_failures_total",
     "haul_moved_bytes_total",
     "haul_moved_keys_total",
