@@ -52,10 +52,11 @@ fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
     let Some(direct) = report_unless(&line, &[needs]) else { return };
     let rows = direct["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 3);
-    let device_reads = |row: usize| rows[row]["device_reads"].as_f64();
-    // Data that fits into memory is read from the page cache; direct reads always reach the device.
-    assert!(device_reads(0).is_none_or(|reads| reads < 0.5), "{}", rows[0]);
-    assert!(device_reads(2).is_none_or(|reads| reads > 0.9), "{}", rows[2]);
+    // Direct reads always reach the device. Pages in the page cache may be reclaimed at any time for
+    // other processes, so that the number of their reads says nothing.
+    assert_eq!(rows[0]["state"], "measured");
+    let direct_reads = rows[2]["device_reads"].as_f64();
+    assert!(direct_reads.is_none_or(|reads| reads > 0.9), "{}", rows[2]);
 
     let app = report(&format!("app-cache --cold-percent 200 --hot-percent 20 {small}"));
     let rows = app["rows"].as_array().unwrap();
