@@ -11,6 +11,8 @@
 //! - [`write_durable`] writes bytes and makes them durable in one call, [`read_uncached`] reads
 //!   without adding pages to the page cache, and [`write_out`] writes dirty pages to the device
 //!   without making them durable.
+//! - [`scheduled`] orders the random reads of a rotational disk, and lets them take turns with syncs
+//!   ([`SeekScheduler`]).
 //! - [`Pacer`] bounds the number of dirty pages during bulk writes.
 //! - [`Ring`] keeps many reads and writes in flight from one thread.
 //! - [`resident`] counts a file's pages in the page cache, [`warm`] loads pages into the page
@@ -83,6 +85,7 @@ mod probe;
 mod project;
 mod random;
 mod residency;
+mod scheduled;
 mod send_queue;
 mod standard_streams;
 mod sys;
@@ -103,8 +106,8 @@ pub use device::{
     sample_places,
 };
 pub use disk::{
-    Allocation, Disk, Durability, File, LOCK_NAME, Lock, Locked, Open, Subdir, read_full,
-    this_process, write_full,
+    Allocation, Disk, Durability, File, LOCK_NAME, Lock, Locked, Open, SeekScheduler, Subdir,
+    SyncTurn, read_full, this_process, write_full,
 };
 pub use error::{Error, Op, Result, append_sources, error_chain};
 pub use has_fd::HasFd;
@@ -119,6 +122,7 @@ pub use probe::{DirectIo, FileSystem, Mount, Storage, Superblock, file_system_ty
 pub use project::project;
 pub use random::random_bytes;
 pub use residency::{Residency, evict, resident, warm};
+pub use scheduled::scheduled;
 pub use send_queue::send_queue_bytes;
 pub use standard_streams::replace_unusable_streams;
 pub use units::{PAGE_BYTES, align_down, align_up};

@@ -5,6 +5,7 @@ mod counters;
 mod kind;
 mod measure;
 mod queue;
+mod rotation;
 mod sysfs;
 mod timer;
 
@@ -62,6 +63,13 @@ impl Device {
     /// Returns the whole disk's directory in `/sys/block`.
     pub(crate) fn disk_dir(&self) -> PathBuf {
         Path::new("/sys/block").join(&self.disk)
+    }
+
+    /// Returns `true` if the drive itself reports that it rotates, according to the directory `sys`
+    /// below `root`. Unlike the request queue's attribute, no driver sets this by default.
+    pub(crate) fn reports_rotation(&self, root: &Path) -> bool {
+        let page = root.join("sys/block").join(&self.disk).join("device/vpd_pgb1");
+        fs::read(page).is_ok_and(|page| rotation::rotates(&page))
     }
 
     pub(crate) fn queue(&self) -> Queue {

@@ -5,6 +5,7 @@
 
 mod file;
 mod lock;
+mod scheduler;
 mod subdir;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use crate::error::{Error, Op, Result};
 
 pub use file::{Allocation, Durability, File, Open, read_full, write_full};
 pub use lock::{LOCK_NAME, Lock, Locked, this_process};
+pub use scheduler::{SeekScheduler, SyncTurn};
 pub use subdir::Subdir;
 
 /// The files below one directory, the root. Names are relative, separated by `/`, and cannot leave
@@ -108,6 +110,13 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// # Errors
     /// Returns the system call's error.
     fn free_bytes(&self) -> Result<Option<u64>>;
+
+    /// Returns the scheduler of this disk's reads and syncs; `None` if they need none. A caller that
+    /// collects writes for a sync should wait for [`SeekScheduler::sync_turn`] before it ends the
+    /// collection, and hold the turn until the sync is done.
+    fn scheduler(&self) -> Option<&SeekScheduler> {
+        None
+    }
 
     /// Returns the root's path, for messages and for [`crate::probe`].
     fn root(&self) -> &Path;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Disk, File, Locked, Open};
+use super::{Disk, File, Locked, Open, SeekScheduler};
 use crate::error::Result;
 
 /// A disk's directory, used as a disk: names are resolved below this directory.
@@ -66,6 +66,10 @@ impl Disk for Subdir {
 
     fn free_bytes(&self) -> Result<Option<u64>> {
         self.disk.free_bytes()
+    }
+
+    fn scheduler(&self) -> Option<&SeekScheduler> {
+        self.disk.scheduler()
     }
 
     fn root(&self) -> &Path {
