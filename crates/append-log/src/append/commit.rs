@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_disk::{AlignedBuf, Disk};
+use haul_disk::{AlignedBuf, Disk, SyncTurn};
 use haul_sync::{AtomicBool, Condvar, RwLock, now, set_precise_timers, thread};
 
 use crate::append::acknowledged::{Acknowledged, Event};
@@ -197,9 +197,9 @@ impl Shared {
     ///
     /// 1. Makes the deferred waker calls. A waker may run for long or wait for the log. Meanwhile
     ///    this thread must not hold a batch, so that another thread can execute any of these steps.
-    /// 2. Waits briefly for the last batch's writers to append again. Then takes the filling batch
-    ///    and replaces it by a batch with the other buffer. Waiting appends may now continue, so
-    ///    their wakers are called as in step 1.
+    /// 2. Waits briefly for the last batch's writers to append again, and on a rotational disk for
+    ///    the turn of syncs. Then takes the filling batch and replaces it by a batch with the other
+    ///    buffer. Waiting appends may now continue, so their wakers are called as in step 1.
     /// 3. Writes and syncs the batch, see [`Batch::write_and_sync`]. No record in the batch is
     ///    acknowledged before the sync has returned.
     /// 4. Publishes that the batch is synced, and wakes all threads that wait for it with one call.
@@ -212,12 +212,21 @@ impl Shared {
         }
         if state.unwritten.is_none() {
             self.gather(state);
-            // While this thread waited, the batch may have been taken for a long record.
-            if state.unwritten.is_none() {
-                if !state.filling.has_new() {
-                    return;
-                }
-                self.take_batch(state);
+        }
+        let mut turn = match state.unwritten.is_some() || state.filling.has_new() {
+            true => self.wait_for_turn(state),
+            false => return,
+        };
+        // While this thread waited, the batch may have been taken for a long record.
+        if state.unwritten.is_none() {
+            if !state.filling.has_new() {
+                return;
+            }
+            self.take_batch(state);
+            if state.wakers.has_deferred() {
+                // A waker may wait for the log, and then for a sync, which must not wait for this
+                // turn.
+                turn = None;
             }
             if self.deliver_first(state) {
                 return;
@@ -227,7 +236,11 @@ impl Shared {
         debug_assert_eq!(state.committed + 1, state.generation, "at most one batch is not written");
         debug_assert!(!state.is_committing && batch.has_new());
         state.is_committing = true;
-        let outcome = state.unlocked(|| batch.write_and_sync(&self.counters));
+        let outcome = state.unlocked(|| {
+            let outcome = batch.write_and_sync(&self.counters);
+            drop(turn);
+            outcome
+        });
         match outcome {
             Ok(took) => {
                 let generation = state.committed;
@@ -242,6 +255,16 @@ impl Shared {
                 self.latch(state, error);
             }
         }
+    }
+
+    /// Waits on a rotational disk until it is the turn of syncs. The batch is taken afterwards, so
+    /// that it has all records that were appended meanwhile.
+    fn wait_for_turn(&self, state: &mut Locked<'_>) -> Option<SyncTurn<'_>> {
+        let scheduler = self.disk.scheduler()?;
+        state.is_committing = true;
+        let turn = state.unlocked(|| scheduler.sync_turn());
+        state.is_committing = false;
+        Some(turn)
     }
 
     /// Makes the deferred waker calls, if there are any. First notifies another thread, which can

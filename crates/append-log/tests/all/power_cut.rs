@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 
 use haul_append_log::{Log, Lsn, Options, SpacePriority, SyncMethod, Ticket};
-use haul_disk::OsDisk;
+use haul_disk::{DeviceKind, OsDisk, scheduled};
 use haul_disk_sim::{Parameters, SpinningDisk, print_count};
 use haul_testing::{PrintOnPanic, Random, child_test, replay_command, seed, skip};
 
@@ -44,7 +44,11 @@ fn work(dir: &Path, round: u64) -> haul_append_log::Result<()> {
     let methods = [Some(SyncMethod::Buffered), Some(SyncMethod::Direct), None];
     let sync_method = methods[usize::try_from(round % 3).unwrap()];
     let options = Options { sync_method, spare_segments_max: 1, ..small() };
-    let OpenedLog { log, records, .. } = open_on(Arc::new(OsDisk::open(dir)?), options)?;
+    // On every other one, reads and syncs take turns.
+    let kinds = [DeviceKind::SolidState, DeviceKind::Rotational];
+    let kind = kinds[usize::try_from(round % 2).unwrap()];
+    let disk = scheduled(Arc::new(OsDisk::open(dir)?), Some(kind));
+    let OpenedLog { log, records, .. } = open_on(disk, options)?;
     report("opened");
     let back = records.len().checked_sub(1 + usize::try_from(round % 40).unwrap());
     if let Some(from) = back.filter(|_| round.is_multiple_of(4)) {

@@ -12,12 +12,14 @@ mod disk;
 mod explore;
 mod futures;
 mod long_records;
+mod rotational;
 mod tasks;
 mod threads;
 
 use std::sync::{Arc, Mutex};
 
 use haul_append_log::{Error, Log, Options, Position, SpacePriority, SyncMethod, segment_name};
+use haul_disk::{DeviceKind, scheduled};
 
 use crate::disk::TinyDisk;
 use crate::explore::{explore_part, in_threads};
@@ -57,7 +59,16 @@ impl Fixture {
         Self::with(Options { first_segment_bytes: Some(80 << 10), ..Options::default() })
     }
 
+    /// Creates a log on a disk on which reads and syncs take turns.
+    fn rotational() -> Self {
+        Self::on(DeviceKind::Rotational, Options::default())
+    }
+
     fn with(options: Options) -> Self {
+        Self::on(DeviceKind::SolidState, options)
+    }
+
+    fn on(kind: DeviceKind, options: Options) -> Self {
         let options = Options {
             segment_bytes: 1 << 20,
             buffer_bytes: 64 << 10,
@@ -67,7 +78,8 @@ impl Fixture {
         };
         let disk = TinyDisk::default();
         let mut replay = |_: Position, _: &[u8]| {};
-        let (log, _) = Log::open(Arc::new(disk.clone()), options, &mut replay).unwrap();
+        let scheduled = scheduled(Arc::new(disk.clone()), Some(kind));
+        let (log, _) = Log::open(scheduled, options, &mut replay).unwrap();
         Self { disk, log: Arc::new(log), acknowledged: Arc::default() }
     }
 
