@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use haul_disk::{Disk, Locked, OsDisk};
+use haul_disk::{Disk, Locked, OsDisk, scheduled};
 use haul_md5_lanes::Md5Queue;
 use haul_sync::{Mutex, Sharded, ShardedRwLock};
 
@@ -66,6 +66,7 @@ impl Store {
     /// Fails like [`Store::open`].
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<(Self, RecoveryReport)> {
         options.check()?;
+        let disk = scheduled(disk, options.disk_kind);
         let lock = match disk.lock("", &options.holder)? {
             Locked::Acquired(lock) => lock,
             Locked::HeldBy(holder) => {
@@ -154,4 +155,25 @@ fn start_workers(inner: &Arc<Inner>) -> Result<Vec<Box<dyn Worker>>> {
         Box::new(merges),
         Box::new(index_thread),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_disk::DeviceKind;
+    use haul_disk_sim::MemoryDisk;
+
+    use super::*;
+
+    #[test]
+    fn only_a_rotational_disk_has_turns() {
+        for (disk_kind, has_turns) in [
+            (None, false),
+            (Some(DeviceKind::SolidState), false),
+            (Some(DeviceKind::Rotational), true),
+        ] {
+            let options = Options { disk_kind, ..Options::default() };
+            let (store, _) = Store::open_on(Arc::new(MemoryDisk::default()), options).unwrap();
+            assert_eq!(store.inner.volumes.disk.scheduler().is_some(), has_turns, "{disk_kind:?}");
+        }
+    }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_disk::DeviceKind;
+
 use crate::clock::TimeSource;
 use crate::error::{Error, Result};
 use crate::lifecycle::report::LifecycleObserver;
@@ -66,6 +68,10 @@ pub struct Options {
     /// [`crate::Store::get_locked_at`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it. Default:
     /// 0, because only servers send files.
     pub locked_bytes_max: u64,
+    /// Performance: the kind of the disk. On a rotational one, reads and syncs take turns, see
+    /// [`haul_disk::SeekScheduler`]. `None`: rotational if the drive itself reports a rotation rate,
+    /// see [`haul_disk::scheduled`]. Default: `None`.
+    pub disk_kind: Option<DeviceKind>,
     /// Behaviour: the description of this process in the error that other processes get. Default:
     /// its process id.
     pub holder: String,
@@ -117,6 +123,7 @@ impl Default for Options {
             index_memory_bytes: 64 << 20,
             pinned_bytes_max: 0,
             locked_bytes_max: 0,
+            disk_kind: None,
             holder: format!("process {}", std::process::id()),
             time: TimeSource::default(),
             is_read_only: false,

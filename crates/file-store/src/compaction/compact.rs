@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haul_append_log::Lsn;
+use haul_append_log::{Lsn, Position};
 use haul_sync::now;
 
 use crate::checkpoint::write::checkpoint;
@@ -254,11 +254,17 @@ fn compact_volume(
     if volume.move_bytes > 0 {
         let mut mover = Mover::new(inner, tombstones_needed_from, pace);
         let mut outcome = Ok(());
-        let scanned = inner.volumes.log.scan(number, &mut |at, record| {
+        let mut each = |at: Position, record: &[u8]| {
             if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
                 outcome = mover.append_needed(at, record);
             }
-        });
+        };
+        // Direct reads are much longer than the kernel's readahead, so that the arm of a rotational
+        // disk moves less often.
+        let scanned = match inner.volumes.disk.scheduler() {
+            Some(_) => inner.volumes.log.scan_direct(number, &mut each),
+            None => inner.volumes.log.scan(number, &mut each),
+        };
         let settled = mover.finish_batch();
         done.bytes_moved += mover.bytes;
         outcome?;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use haul_append_log::{Lsn, Position, SpacePriority, Ticket};
+use haul_disk::SeekScheduler;
 use haul_sync::{RwLockReadGuard, elapsed, now};
 
 use crate::checkpoint::write::is_checkpoint_due;
@@ -22,6 +23,11 @@ const BATCH_BYTES: u64 = 256 << 10;
 
 /// The longest pause between two batches.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// While reads wait for a rotational disk, a pause is this many times as long as the batch took, up
+/// to `YIELD_MAX`: each batch moves the arm away from the reads.
+const YIELDED_PER_BUSY: u32 = 9;
+const YIELD_MAX: Duration = Duration::from_secs(1);
 
 /// Moves the needles in a volume that are still needed.
 pub(crate) struct Mover<'a> {
@@ -198,7 +204,12 @@ impl<'a> Mover<'a> {
         self.inner.measure_space()?;
         admission.note_moved(bytes);
         if self.pace == Pace::Background && !admission.is_slow() {
-            admission.background.pause(took.min(PAUSE_MAX));
+            let scheduler = self.inner.volumes.disk.scheduler();
+            let pause = match scheduler.is_some_and(SeekScheduler::has_waiting_reads) {
+                true => took.saturating_mul(YIELDED_PER_BUSY).min(YIELD_MAX),
+                false => took.min(PAUSE_MAX),
+            };
+            admission.background.pause(pause);
         }
         Ok(())
     }

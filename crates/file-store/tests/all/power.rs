@@ -7,8 +7,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::thread::{self, ScopedJoinHandle};
 
+use haul_disk::DeviceKind;
 use haul_disk_sim::{Options, Parameters, SpinningDisk, print_count};
-use haul_file_store::{Result, Store};
+use haul_file_store::{Options as StoreOptions, Result, Store};
 use haul_testing::{PrintOnPanic, Random, child_test, depth, replay_command, seed, skip};
 
 use crate::kill::{Objects, THREADS, acts, check, objects};
@@ -23,7 +24,10 @@ const SEED: &str = "FILE_STORE_POWER_SEED";
 fn process_without_power() {
     let (Ok(dir), Ok(seed)) = (std::env::var(DIR), std::env::var(SEED)) else { return };
     let seed: u64 = seed.parse().unwrap();
-    let store = match Store::open(Path::new(&dir), small()) {
+    // In every other process, reads and syncs take turns.
+    let kinds = [DeviceKind::SolidState, DeviceKind::Rotational];
+    let disk_kind = Some(kinds[usize::try_from(seed % 2).unwrap()]);
+    let store = match Store::open(Path::new(&dir), StoreOptions { disk_kind, ..small() }) {
         Ok((store, _)) => store,
         Err(error) => return println!("failed {error:?}"),
     };
