@@ -8,14 +8,16 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use fuser::{BackgroundSession, Config, Session, SessionACL};
 use haul_testing::{LoopDevice, mount_detached, run};
+use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::fuse::{ControlCommand, ControlHandler, FuseFileSystem};
+use crate::idle::CLOCK_THREAD;
 use crate::model::Counters;
 use crate::model::Parameters;
 use crate::mounted::{END_MAX, MountedFs, wait_until_free};
@@ -51,6 +53,11 @@ pub struct Options {
     /// the overhead at start with 4 KiB reads, which takes a fifth of a second. A reply never
     /// precedes its request; at time scale 0 the option has no effect.
     pub hides_transport: bool,
+    /// `true` to stop the disk's clock after each reply until all threads of this process wait
+    /// again, so that a busy machine delays no request. The clock also stops when
+    /// [`SpinningDisk::wait_until`] returns. All users of the disk must be threads of this process.
+    /// At time scale 0 the option has no effect.
+    pub holds_clock: bool,
     /// The loop device's I/O scheduler, such as `none` or `mq-deadline`.
     pub scheduler: String,
 }
@@ -66,6 +73,7 @@ impl Options {
             backing: Backing::Memory,
             time_scale: 1.0,
             hides_transport: true,
+            holds_clock: false,
             scheduler: "none".to_owned(),
         }
     }
@@ -81,13 +89,14 @@ pub struct SpinningDisk {
     device: Option<LoopDevice>,
     root: Option<OwnedFd>,
     queue: DriveThread,
-    session_end: Receiver<()>,
+    /// Locked only to be shared between threads.
+    session_end: Mutex<Receiver<()>>,
     _watchdog: Watchdog,
 }
 
-/// The drive's request queue, and the thread that serves the queue. Dropping the value stops the
-/// thread.
-struct DriveThread(Arc<DriveQueue>, Option<JoinHandle<()>>);
+/// The drive's request queue, and the threads that serve the queue and run its clock. Dropping the
+/// value stops the threads.
+struct DriveThread(Arc<DriveQueue>, Vec<JoinHandle<()>>);
 
 impl std::fmt::Debug for DriveThread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -96,17 +105,22 @@ impl std::fmt::Debug for DriveThread {
 }
 
 impl DriveThread {
-    fn start(queue: DriveQueue) -> Self {
+    fn start(queue: DriveQueue, holds_clock: bool) -> Self {
         let queue = Arc::new(queue);
         let for_thread = Arc::clone(&queue);
-        Self(queue, Some(std::thread::spawn(move || for_thread.run())))
+        let mut threads = vec![std::thread::spawn(move || for_thread.run())];
+        if holds_clock {
+            let (queue, name) = (Arc::clone(&queue), CLOCK_THREAD.to_owned());
+            threads.extend(Builder::new().name(name).spawn(move || queue.run_clock()));
+        }
+        Self(queue, threads)
     }
 }
 
 impl Drop for DriveThread {
     fn drop(&mut self) {
         self.0.stop();
-        self.1.take().map(JoinHandle::join);
+        self.1.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 
@@ -124,7 +138,7 @@ impl SpinningDisk {
         check_time_scale(options.time_scale)?;
         let file = backing(&options.backing, bytes)?;
         let queue = DriveQueue::new(&options.parameters, bytes, file, options.time_scale);
-        let queue = DriveThread::start(queue);
+        let queue = DriveThread::start(queue, options.holds_clock);
         let node = Arc::new(OnceLock::new());
         let name = unique_name();
         let on_control = control_handler(&queue.0, Arc::clone(&node));
@@ -137,7 +151,13 @@ impl SpinningDisk {
             queue.0.set_transport(transport::measure(&queue.0, device.node())?);
         }
         node.get_or_init(|| device.node().to_owned());
-        Ok(Self { device: Some(device), root: Some(root), queue, session_end, _watchdog: watchdog })
+        Ok(Self {
+            device: Some(device),
+            root: Some(root),
+            queue,
+            session_end: session_end.into(),
+            _watchdog: watchdog,
+        })
     }
 
     /// Returns the device node, such as `/dev/loop3`.
@@ -202,6 +222,17 @@ impl SpinningDisk {
         Ok(())
     }
 
+    /// Returns the present virtual time: the time of the drive.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.queue.0.now()
+    }
+
+    /// Waits until the virtual time `time`. At time scale 0, virtual time passes only with requests.
+    pub fn wait_until(&self, time: Duration) {
+        self.queue.0.wait_until(time);
+    }
+
     /// Drops the kernel's buffers for the device, which contain file system metadata, so that the
     /// next mount reads the metadata again. Call this while nothing is mounted.
     ///
@@ -252,7 +283,7 @@ impl Drop for SpinningDisk {
         // Then nothing uses the FUSE file system, so its session ends.
         self.device = None;
         self.root = None;
-        self.session_end.recv_timeout(END_MAX).ok();
+        self.session_end.get_mut().recv_timeout(END_MAX).ok();
     }
 }
 

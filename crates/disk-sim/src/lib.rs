@@ -99,6 +99,8 @@ mod disk;
 #[cfg(feature = "spinning")]
 mod fuse;
 #[cfg(feature = "spinning")]
+mod idle;
+#[cfg(feature = "spinning")]
 mod medium;
 mod memory;
 #[cfg(feature = "spinning")]

@@ -3,11 +3,13 @@
 
 use std::fs::File;
 use std::io;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::io::Errno;
 
+use crate::idle::wait_until_idle;
 use crate::medium::{Medium, Write};
 use crate::model::Counters;
 use crate::model::{Drive, Kind, Nanos, Parameters, Request};
@@ -15,14 +17,31 @@ use crate::model::{Drive, Kind, Nanos, Parameters, Request};
 /// The callback for a completed request; it receives the bytes that a read returned.
 pub(crate) type Reply = Box<dyn FnOnce(io::Result<Vec<u8>>) + Send>;
 
+/// The shortest sleep while the clock may be stopped.
+const WAIT_STEP: Duration = Duration::from_micros(200);
+
 /// Maps virtual time to real time.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     began: Instant,
     scale: f64,
+    /// When the clock was stopped; `None` while it runs.
+    held_since: Option<Instant>,
 }
 
 impl Clock {
+    /// Returns the real time that corresponds to the present virtual time.
+    fn present(&self) -> Instant {
+        self.held_since.unwrap_or_else(Instant::now)
+    }
+
+    /// Lets a stopped clock continue with the time at which it was stopped.
+    fn release(&mut self) {
+        if let Some(since) = self.held_since.take() {
+            self.began += since.elapsed();
+        }
+    }
+
     /// Returns the present virtual time. At scale 0, virtual time advances only with the requests,
     /// so the present is `free_ns`, the last request's completion time.
     #[expect(clippy::cast_possible_truncation, reason = "centuries")]
@@ -30,7 +49,8 @@ impl Clock {
         if self.scale <= 0.0 {
             return free_ns;
         }
-        (self.began.elapsed().as_nanos() as f64 / self.scale) as Nanos
+        (self.present().saturating_duration_since(self.began).as_nanos() as f64 / self.scale)
+            as Nanos
     }
 
     /// Returns the real time that corresponds to a virtual time. At scale 0 this is the clock's
@@ -61,6 +81,10 @@ struct State {
     drive: Drive,
     medium: Medium,
     clock: Clock,
+    /// See [`Options::holds_clock`](crate::Options::holds_clock).
+    holds_clock: bool,
+    /// The number of times that the clock was stopped, or that it was to be stopped again.
+    holds: u64,
     /// The waiting requests, the oldest first.
     pending: Vec<PendingRequest>,
     serving: Option<PendingRequest>,
@@ -97,6 +121,14 @@ impl State {
         done.checked_sub(self.transport).unwrap_or(done)
     }
 
+    /// Stops the clock at `moment`, until the process waits again.
+    fn hold_clock(&mut self, moment: Instant) {
+        if self.holds_clock && self.clock.scale > 0.0 {
+            self.holds += 1;
+            self.clock.held_since.get_or_insert(moment);
+        }
+    }
+
     /// Counts a request for a scheduled power cut; returns the seed if the power is cut during this
     /// request.
     fn due_cut(&mut self) -> Option<u64> {
@@ -121,7 +153,9 @@ impl DriveQueue {
         let state = State {
             drive: Drive::new(parameters.clone(), bytes),
             medium: Medium::new(file, parameters.write_cache_bytes, parameters.physical_sectors()),
-            clock: Clock { began: Instant::now(), scale },
+            clock: Clock { began: Instant::now(), scale, held_since: None },
+            holds_clock: false,
+            holds: 0,
             pending: Vec::new(),
             serving: None,
             depth_max: 0,
@@ -162,6 +196,11 @@ impl DriveQueue {
     pub(crate) fn run(&self) {
         let mut state = self.state.lock();
         while !state.is_stopped {
+            // The process may still send a request in response to the last reply.
+            if state.clock.held_since.is_some() {
+                self.changed.wait(&mut state);
+                continue;
+            }
             let requests: Vec<_> = state.pending.iter().map(|pending| pending.request).collect();
             let Some(chosen) = state.drive.choose(&requests) else {
                 self.changed.wait(&mut state);
@@ -174,15 +213,24 @@ impl DriveQueue {
                 continue;
             }
             let reply_at = state.reply_time(&requests[chosen]);
+            let began = state.clock.began;
+            // The clock may be stopped and continue later.
+            let reply_at = |clock: &Clock| reply_at + clock.began.saturating_duration_since(began);
             loop {
-                let left = reply_at.saturating_duration_since(Instant::now());
+                let left = reply_at(&state.clock).saturating_duration_since(state.clock.present());
                 // A power cut removes the request that is being served.
                 if left.is_zero() || state.serving.is_none() || state.is_stopped {
                     break;
                 }
-                self.changed.wait_for(&mut state, left);
+                match state.clock.held_since {
+                    None => drop(self.changed.wait_for(&mut state, left)),
+                    Some(_) => self.changed.wait(&mut state),
+                }
             }
             let Some(served) = state.serving.take() else { continue };
+            let replied_at = reply_at(&state.clock);
+            state.hold_clock(replied_at);
+            self.changed.notify_all();
             let outcome = execute(&mut state.medium, served.request, served.bytes);
             MutexGuard::unlocked(&mut state, || (served.reply)(outcome));
         }
@@ -191,12 +239,57 @@ impl DriveQueue {
         left.into_iter().for_each(|pending| (pending.reply)(Err(Errno::IO.into())));
     }
 
+    /// Lets the clock continue whenever it was stopped and the process waits, until
+    /// [`DriveQueue::stop`].
+    pub(crate) fn run_clock(&self) {
+        let mut state = self.state.lock();
+        state.holds_clock = true;
+        while !state.is_stopped {
+            let holds = state.holds;
+            if state.clock.held_since.is_none() {
+                self.changed.wait(&mut state);
+                continue;
+            }
+            MutexGuard::unlocked(&mut state, wait_until_idle);
+            if state.holds == holds {
+                state.clock.release();
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    /// Returns the present virtual time.
+    pub(crate) fn now(&self) -> Duration {
+        let state = self.state.lock();
+        Duration::from_nanos(state.clock.now_ns(state.drive.free_ns()))
+    }
+
+    /// Waits until a virtual time has passed, and stops the clock if [`Self::run_clock`] runs.
+    pub(crate) fn wait_until(&self, time: Duration) {
+        loop {
+            let mut state = self.state.lock();
+            let now_ns = state.clock.now_ns(state.drive.free_ns());
+            let left = time.saturating_sub(Duration::from_nanos(now_ns));
+            if left.is_zero() || state.is_stopped {
+                let present = state.clock.present();
+                state.hold_clock(present);
+                self.changed.notify_all();
+                return;
+            }
+            let left = left.mul_f64(state.clock.scale).max(WAIT_STEP);
+            drop(state);
+            sleep(left);
+        }
+    }
+
     /// Changes the time scale. Virtual time continues from the last request's completion time.
     pub(crate) fn set_time_scale(&self, scale: f64) {
         let mut state = self.state.lock();
         let now = Instant::now();
         let passed = Duration::from_secs_f64(state.drive.free_ns() as f64 / 1e9 * scale);
-        state.clock = Clock { began: now.checked_sub(passed).unwrap_or(now), scale };
+        state.clock.began = now.checked_sub(passed).unwrap_or(now);
+        (state.clock.scale, state.clock.held_since) = (scale, None);
+        self.changed.notify_all();
     }
 
     /// Sends all replies after a fixed time, without using the model; `None` uses the model again.
@@ -322,6 +415,24 @@ mod tests {
             assert_eq!(with.counters(), without.counters());
             assert!(with.counters().service_ns() > 3 * MS);
         }
+    }
+
+    #[test]
+    fn held_clock_stands_still_and_continues_where_it_stopped() {
+        let queue = queue(1.0);
+        let mut state = queue.state.lock();
+        state.hold_clock(Instant::now());
+        assert!(state.clock.held_since.is_none(), "only if the option is set");
+        state.holds_clock = true;
+        let stopped_at = Instant::now();
+        state.hold_clock(stopped_at);
+        let held_ns = state.clock.now_ns(0);
+        sleep(Duration::from_millis(5));
+        assert_eq!(state.clock.now_ns(0), held_ns);
+        let began = state.clock.began;
+        state.clock.release();
+        assert!(state.clock.began >= began + Duration::from_millis(5));
+        assert!(state.clock.now_ns(0) >= held_ns);
     }
 
     #[test]

@@ -99,6 +99,8 @@ fn serve(args: &Args) -> Result<(), String> {
         backing: if args.memory { Backing::Memory } else { Backing::Dir(args.backing.clone()) },
         time_scale: args.time_scale,
         hides_transport: !args.with_transport,
+        // The users of the disk are other processes.
+        holds_clock: false,
         scheduler: args.scheduler.clone(),
     })?;
     let mounted = mount(&disk, args)?;
