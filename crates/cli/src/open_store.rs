@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_disk::Disk;
+use haul_disk::{DeviceKind, Disk};
 use haul_file_store::{
     Damage, Error, LifecycleObserver, Options, REMOTE_MARKER, RecoveryReport, Replication,
 };
@@ -55,6 +55,8 @@ pub(crate) fn with_store(
 pub(crate) struct ServerOptions {
     /// The bytes per second whose checksums are verified; 0 for none.
     pub(crate) scrub_rate: u64,
+    /// The kind of the disks; `None` if the drives report it.
+    pub(crate) disk_kind: Option<DeviceKind>,
     /// The interval of checks for expired objects and stale uploads; zero for none.
     pub(crate) lifecycle_check: Duration,
     /// The length of a day of lifecycle rules, if it is not 24 hours.
@@ -92,6 +94,7 @@ fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
         big_object_bytes: args.big_object,
         volume_bytes: args.volume,
         scrub_bytes_per_second: server.scrub_rate,
+        disk_kind: server.disk_kind,
         lifecycle_check_every: server.lifecycle_check,
         lifecycle_day: server.lifecycle_day.unwrap_or(Options::default().lifecycle_day),
         pinned_bytes_max: server.pinned_memory,
@@ -258,6 +261,22 @@ mod tests {
         for argument in ["--big-object=65535", "--volume=4095KiB", "--big-object=17MiB"] {
             let error = Cli::try_parse_from(["haul", "serve", argument]).unwrap_err().to_string();
             assert!(error.contains("must be between"), "{error}");
+        }
+    }
+
+    #[test]
+    fn disk_kind_reaches_the_store_and_is_unknown_by_default() {
+        for (arguments, expected) in [
+            (&["haul", "serve"][..], None),
+            (&["haul", "serve", "--disk-kind=rotating"], Some(DeviceKind::Rotational)),
+            (&["haul", "serve", "--disk-kind=solid"], Some(DeviceKind::SolidState)),
+        ] {
+            let Command::Serve(args) = Cli::try_parse_from(arguments).unwrap().command else {
+                panic!("not serve")
+            };
+            let disk_kind = args.disk_kind.map(Into::into);
+            let server = ServerOptions { disk_kind, ..ServerOptions::default() };
+            assert_eq!(options(&args.open, "", server).disk_kind, expected);
         }
     }
 

@@ -3,12 +3,12 @@
 use clap::ValueEnum;
 use haul_bulk_read::DeviceKind;
 
-/// The kind of disk that files are on.
+/// The kind of disk that files or a store are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DiskKind {
-    /// No seeks: many parallel readers, in any order
+    /// No seeks: requests run in parallel, in any order
     Solid,
-    /// Rotational: one reader, in the order of the files on disk
+    /// Rotational: requests run in the order of their locations on the disk
     Rotating,
 }
 

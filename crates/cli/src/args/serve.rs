@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use haul_s3_server::{HostAddress, Limits, Rate};
 
+use super::disk_kind::DiskKind;
 use super::files::with_burst;
 use super::store::OpenArgs;
 use super::values::parse_positive;
@@ -133,6 +134,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE", help_heading = "Server")]
     #[arg(default_value = "4MiB", value_parser = parse_bytes)]
     pub(crate) scrub_rate: u64,
+    /// Kind of disk of each --data [default: as reported by the drive]
+    ///
+    /// On a rotational disk, reads and commits take turns, so that a PUT waits for few GETs. Only a
+    /// drive that reports its rotation rate to the kernel counts as rotational by default: its disk
+    /// has the file device/vpd_pgb1 in /sys/block. Virtual disks, RAID and LVM have none.
+    #[arg(long, value_name = "KIND", help_heading = "Server")]
+    pub(crate) disk_kind: Option<DiskKind>,
     /// Interval of checks for expired objects and stale uploads; 0s disables them
     ///
     /// Each bucket with lifecycle rules is swept once a day, and at the next check after its rules

@@ -52,6 +52,7 @@ impl Backend {
         let shares = args.memory_shares(memory_bytes);
         let options = ServerOptions {
             scrub_rate: args.scrub_rate,
+            disk_kind: args.disk_kind.map(Into::into),
             lifecycle_check: args.lifecycle_check,
             lifecycle_day: Some(args.lifecycle_day),
             pinned_memory: shares.pinned,

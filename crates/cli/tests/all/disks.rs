@@ -69,7 +69,7 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     stop(serving);
 
     // Two disks join, and the server is killed while keys move.
-    let serving = serve(&place, &["d1", "d2", "d3"], &[]);
+    let serving = serve(&place, &["d1", "d2", "d3"], &["--disk-kind", "rotating"]);
     assert_eq!(read(&serving, 0..60), 60);
     put(&serving, 60..100);
     serving.signal(Signal::KILL);
