@@ -71,6 +71,7 @@ pub(crate) fn start(drive: &Drive, bytes: u64, backing: Backing) -> Result<Spinn
     let mut options = DiskOptions::new(drive.parameters().clone(), bytes);
     options.time_scale = 0.0;
     options.backing = backing;
+    options.holds_clock = true;
     SpinningDisk::start(&options).map_err(missing)
 }
 
@@ -104,5 +105,15 @@ impl SimulatedDisk {
 
     pub(crate) fn counters(&self) -> Counters {
         self.disk.counters()
+    }
+
+    /// Returns the disk without its file system.
+    pub(crate) fn device(&self) -> &SpinningDisk {
+        &self.disk
+    }
+
+    /// Sets the real time per time of the drive; 0 if requests complete without delay.
+    pub(crate) fn set_time_scale(&self, scale: f64) -> Result<()> {
+        self.disk.set_time_scale(scale).map_err(missing)
     }
 }

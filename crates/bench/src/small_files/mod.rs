@@ -9,7 +9,9 @@ mod contenders;
 mod haystack;
 mod objects;
 mod puts;
+mod spinning_store;
 
 pub use haystack::HaystackBench;
 pub use objects::key;
 pub use puts::SmallFilesBench;
+pub use spinning_store::SpinningStoreBench;

@@ -24,8 +24,9 @@ pub(super) fn numbered(content: &[u8], number: u64) -> Vec<u8> {
     bytes
 }
 
-/// The number of objects that a call stores.
-const BATCH: usize = 100;
+/// The number of objects that a call stores: few enough that the store prepares its volumes for
+/// short batches, of less than 288 KiB, too.
+const BATCH: usize = 50;
 
 /// Stores the first `count` objects in `bucket`. When this returns, all of them are durable.
 pub(super) fn fill(store: &Store, bucket: &str, content: &[u8], count: u64) -> Result<(), Failure> {

@@ -16,7 +16,7 @@ use haul_bench::page_cache::{AppCacheBench, DirectOrCachedBench};
 use haul_bench::power_cuts::PowerCutsBench;
 use haul_bench::random_write::RandomWriteBench;
 use haul_bench::read_order::ReadOrderBench;
-use haul_bench::small_files::{HaystackBench, SmallFilesBench};
+use haul_bench::small_files::{HaystackBench, SmallFilesBench, SpinningStoreBench};
 use haul_bench::splice::SpliceBench;
 use haul_bench::write_modes::WriteModesBench;
 use haul_bench::{duplicates, files, relay, s3, serve};
@@ -146,6 +146,13 @@ pub(crate) enum BenchCommand {
     /// without cached names, and for the same bytes in a file store. Needs root and /dev/fuse.
     #[command(after_long_help = examples("haystack"))]
     Haystack(Measured<HaystackBench>),
+    /// A file store on a spinning disk: cold GETs beside PUTs, scrub and compaction
+    ///
+    /// A simulated drive runs at its own speed. The rate of GETs is compared with the rate at which
+    /// the model of the drive serves as many random reads, and the latency of PUTs with that of PUTs
+    /// alone. Needs root and /dev/fuse.
+    #[command(after_long_help = examples("spinning-store"))]
+    SpinningStore(Measured<SpinningStoreBench>),
     /// A file sent to a socket by splice and by copies
     ///
     /// Through a new pipe for each call, through a pipe that is reused, and through buffers of 1 KiB

@@ -42,6 +42,7 @@ pub(crate) fn run(command: BenchCommand) -> Result {
             bench(&args)
         }
         BenchCommand::Haystack(args) => bench(&args),
+        BenchCommand::SpinningStore(args) => bench(&args),
         BenchCommand::Splice(args) => bench(&args),
         BenchCommand::Files(mut args) => with_net(&mut args, |options| &mut options.net),
         BenchCommand::Serve(mut args) => with_net(&mut args, |options| &mut options.net),
