@@ -8,6 +8,7 @@ pub(crate) mod format;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_append_log::Lsn;
 use haul_disk::{Disk, Durability, File, Open, link_count, read_full, write_full};
@@ -86,7 +87,11 @@ fn unshare(
 /// An open store's manifest.
 #[derive(Debug)]
 pub(crate) struct ManifestFile {
+    /// Locked while the copies are written.
     state: Mutex<State>,
+    /// `true` after a failed write or sync: the state of the copies is unknown, and no more volumes
+    /// are removed. Apart from the state, so that a disk that does not respond delays no statistics.
+    has_failed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -96,9 +101,6 @@ struct State {
     /// The volumes removed since the store was opened. Some may still exist for a moment, and a
     /// thread that has seen their files must not list them again.
     removed: BTreeSet<u32>,
-    /// `true` after a failed write or sync: the state of the copies is unknown, and no more volumes
-    /// are removed.
-    has_failed: bool,
 }
 
 impl ManifestFile {
@@ -121,14 +123,14 @@ impl ManifestFile {
                 opened => unshare(disk, name, opened?, &manifest)?,
             });
         }
-        let mut state = State { manifest, copies, removed: BTreeSet::new(), has_failed: false };
+        let state = State { manifest, copies, removed: BTreeSet::new() };
         if must_write || has_new {
             state.write()?;
         }
         if has_new {
             disk.sync_dir("")?;
         }
-        Ok(Self { state: Mutex::new(state) })
+        Ok(Self { state: Mutex::new(state), has_failed: AtomicBool::new(false) })
     }
 
     /// Adds volumes that are not listed yet.
@@ -188,13 +190,16 @@ impl ManifestFile {
         }
         debug_assert!(changed.checkpoint_min >= state.manifest.checkpoint_min);
         changed.generation += 1;
+        self.check()?;
         let before = std::mem::replace(&mut state.manifest, changed);
         let written = state.write();
-        if written.is_err() {
+        if let Err(error) = &written {
+            // On a full disk, nothing effective was written.
+            self.has_failed.store(!error.is_full(), Ordering::Relaxed);
             let generation = state.manifest.generation;
             state.manifest = Manifest { generation, ..before };
         }
-        written
+        Ok(written?)
     }
 
     /// Clones the manifest in memory.
@@ -207,38 +212,29 @@ impl ManifestFile {
         self.state.lock().manifest.volumes.keys().copied().collect()
     }
 
-    /// Returns an error if a write or sync failed.
+    /// Returns an error if a write or sync failed: what the disk has is then unknown until the store
+    /// is opened again. Does not wait for a write.
     pub(crate) fn check(&self) -> Result<()> {
-        self.state.lock().check()
-    }
-}
-
-impl State {
-    /// After a failed write or sync, what the disk has is unknown until the store is opened again.
-    fn check(&self) -> Result<()> {
-        match self.has_failed {
+        match self.has_failed.load(Ordering::Relaxed) {
             true => Err(Error::Stopped { what: "a write or sync of the manifest failed" }),
             false => Ok(()),
         }
     }
+}
 
+impl State {
     /// Writes the copies one after the other.
     ///
     /// 1. Writes and syncs the first copy. After a crash it is the old one, the new one, or torn;
     ///    the second copy is then still the old one.
     /// 2. Writes and syncs the second copy. The first copy is the new one by now.
-    fn write(&mut self) -> Result<()> {
-        self.check()?;
+    fn write(&self) -> haul_disk::Result<()> {
         let bytes = self.manifest.encode();
         debug_assert_eq!(Manifest::decode(&bytes).as_ref(), Some(&self.manifest));
         debug_assert_eq!(self.copies.len(), names::MANIFESTS.len());
         for copy in &self.copies {
-            let written = write_full(&**copy, &bytes, 0);
-            if let Err(error) = written.and_then(|()| copy.sync(Durability::Data)) {
-                // On a full disk, nothing effective was written.
-                self.has_failed = !error.is_full();
-                return Err(error.into());
-            }
+            write_full(&**copy, &bytes, 0)?;
+            copy.sync(Durability::Data)?;
         }
         Ok(())
     }

@@ -1,5 +1,9 @@
 //! A disk that fails at any call.
 
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
 use haul_disk::{Disk, Op};
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Attributes, Error, Precondition, VersionId, Versioning, WorkKind};
@@ -86,7 +90,7 @@ fn failed_sync_of_the_log_reaches_all_writers_and_is_final() {
     store.create_bucket(BUCKET).unwrap();
     put(&store, "before", b"before");
     disk.fail(Op::Sync, 1, u64::MAX, Errno::IO);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..8 {
             let store = &store;
             scope.spawn(move || {
@@ -174,6 +178,50 @@ fn compaction_with_each_sync_failing() -> u64 {
     latched
 }
 
+/// A server reports the state of its disk while the disk does not respond.
+#[test]
+fn statistics_do_not_wait_for_the_disk() {
+    for op in [Op::Sync, Op::Write, Op::Create, Op::Rename, Op::Remove] {
+        let disk = MemoryDisk::default();
+        let (store, _) = open_on(&disk);
+        store.create_bucket(BUCKET).unwrap();
+        for key in 0..60 {
+            put(&store, &key.to_string(), &random_bytes(key, BIG - 1));
+        }
+        for key in 0..40 {
+            assert!(store.delete(BUCKET, &key.to_string()).unwrap());
+        }
+        disk.block(op);
+        thread::scope(|scope| {
+            let store = &store;
+            scope.spawn(|| drop(store.compact()));
+            scope.spawn(|| drop(store.create_bucket("another")));
+            scope.spawn(|| drop(store.delete(BUCKET, "50")));
+            scope.spawn(|| drop(try_put(store, "big", &random_bytes(1, 4 * BIG))));
+            scope.spawn(|| {
+                // Enough for several volumes.
+                for key in 0..60 {
+                    drop(try_put(store, &key.to_string(), &[7; BIG - 1]));
+                }
+            });
+            let (sender, done) = mpsc::channel();
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    assert!(!store.stats().latched);
+                    assert!(store.ongoing_failures().is_empty());
+                    assert!(store.buckets().unwrap().iter().any(|bucket| bucket.name == BUCKET));
+                    thread::sleep(Duration::from_millis(5));
+                }
+                sender.send(()).unwrap();
+            });
+            let answered = done.recv_timeout(Duration::from_secs(60));
+            disk.unblock();
+            answered.unwrap_or_else(|_| panic!("the statistics wait for {op:?}"));
+        });
+        store.close().unwrap();
+    }
+}
+
 /// After a failed sync, the log may have what memory does not know: a key whose put failed may
 /// exist when the store is opened again, so that its deletion must not be acknowledged.
 #[test]
@@ -244,7 +292,7 @@ fn refused_files_are_a_trouble_until_they_are_accepted() {
     assert_eq!(changes.reason, "Operation not permitted (os error 1)");
     assert!(!store.stats().latched);
     disk.heal();
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    thread::sleep(Duration::from_secs(1));
     put(&store, "accepted", &random_bytes(2, BIG / 2));
     assert!(store.ongoing_failures().iter().all(|failure| failure.work != WorkKind::Changes));
     store.close().unwrap();
@@ -308,7 +356,7 @@ fn with_failed_reads<T>(disk: &MemoryDisk, count: u64, call: impl Fn() -> T) -> 
     for _ in 0..100 {
         disk.fail(Op::Read, 1, count, Errno::IO);
         let result = call();
-        if disk.faulted_thread().as_deref() == std::thread::current().name() {
+        if disk.faulted_thread().as_deref() == thread::current().name() {
             return result;
         }
     }
