@@ -34,7 +34,7 @@ impl Action {
 }
 
 /// The operations on a bucket, and on access lists, that require the right admin.
-const SETTINGS: [&str; 32] = [
+const SETTINGS: [&str; 33] = [
     "DeleteBucket",
     "GetBucketLifecycleConfiguration",
     "PutBucketLifecycleConfiguration",
@@ -52,6 +52,7 @@ const SETTINGS: [&str; 32] = [
     "PutBucketTagging",
     "PutBucketVersioning",
     "PutBucketWebsite",
+    "DeleteBucketWebsite",
     "PutBucketOwnershipControls",
     "PutPublicAccessBlock",
     "PutObjectLockConfiguration",

@@ -181,7 +181,8 @@ mod tests {
             ("POST /b?delete", Some("DeleteObjects")),
             ("DELETE /b", Some("DeleteBucket")),
             ("DELETE /b?logging", Some(OTHER)),
-            ("PUT /b?website", Some(OTHER)),
+            ("PUT /b?website", Some("PutBucketWebsite")),
+            ("PUT /b?replication", Some(OTHER)),
             ("POST /b/k?restore", Some(OTHER)),
             ("PATCH /b/k", Some(OTHER)),
         ] {

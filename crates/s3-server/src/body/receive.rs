@@ -437,6 +437,7 @@ fn is_short(operation: Operation) -> bool {
             | Operation::PutObjectRetention
             | Operation::PutObjectLegalHold
             | Operation::PutObjectAcl
+            | Operation::PutBucketWebsite
     )
 }
 

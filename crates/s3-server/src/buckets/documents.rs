@@ -1,5 +1,5 @@
-//! Bucket settings that are S3 documents: CORS rules, tags, ownership controls, and the public
-//! access block. They are stored as bucket settings, in S3's XML.
+//! Bucket settings that are S3 documents: CORS rules, tags, ownership controls, the public access
+//! block, and the website. They are stored as bucket settings, in S3's XML.
 
 use haul_file_store::Attributes;
 use haul_store_pool::Pool;
@@ -17,7 +17,8 @@ use crate::service::request::Request;
 use crate::settings::cors::{self, CorsConfiguration};
 use crate::settings::ownership_controls::OwnershipControls;
 use crate::settings::public_access_block::PublicAccessBlock;
-use crate::settings::{CORS, OWNERSHIP, PUBLIC_ACCESS_BLOCK, TAGGING, load, set};
+use crate::settings::website::configuration::{self as website, WebsiteConfiguration};
+use crate::settings::{CORS, OWNERSHIP, PUBLIC_ACCESS_BLOCK, TAGGING, WEBSITE, load, set};
 use crate::xml::Document;
 use crate::xml::tagging::Tagging;
 
@@ -196,4 +197,29 @@ pub(crate) async fn delete_public_access_block(
     _body: Body,
 ) -> S3Result<Answer> {
     delete(haul, request, PUBLIC_ACCESS_BLOCK).await
+}
+
+pub(crate) async fn put_bucket_website(
+    haul: &Haul,
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    put(haul, request, body, WEBSITE, |document, _settings| website::check(document)).await
+}
+
+pub(crate) async fn get_bucket_website(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let absence = S3ErrorCode::NoSuchWebsiteConfiguration;
+    get::<WebsiteConfiguration>(haul, request, WEBSITE, absence).await
+}
+
+pub(crate) async fn delete_bucket_website(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    delete(haul, request, WEBSITE).await
 }

@@ -17,20 +17,14 @@ pub(crate) async fn get_bucket_notification_configuration(
     Ok(Answer::xml(Xml::document("NotificationConfiguration", |_xml| {})))
 }
 
-pub(crate) async fn get_bucket_website(
-    haul: &Haul,
-    request: &Request,
-    _body: Body,
-) -> S3Result<Answer> {
-    not_configured(haul, request, S3ErrorCode::NoSuchWebsiteConfiguration)
-}
-
 pub(crate) async fn get_bucket_replication(
     haul: &Haul,
     request: &Request,
     _body: Body,
 ) -> S3Result<Answer> {
-    not_configured(haul, request, S3ErrorCode::ReplicationConfigurationNotFoundError)
+    haul.store().bucket(&request.name().bucket).map_err(from_store)?;
+    let code = S3ErrorCode::ReplicationConfigurationNotFoundError;
+    Err(refuse(code, "The feature is not configured and is not supported"))
 }
 
 pub(crate) async fn get_bucket_request_payment(
@@ -42,10 +36,4 @@ pub(crate) async fn get_bucket_request_payment(
     let document =
         Xml::document("RequestPaymentConfiguration", |xml| xml.element("Payer", "BucketOwner"));
     Ok(Answer::xml(document))
-}
-
-/// Fails with this error, or with `NoSuchBucket` if the bucket does not exist.
-fn not_configured(haul: &Haul, request: &Request, code: S3ErrorCode) -> S3Result<Answer> {
-    haul.store().bucket(&request.name().bucket).map_err(from_store)?;
-    Err(refuse(code, "The feature is not configured and is not supported"))
 }

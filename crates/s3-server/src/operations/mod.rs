@@ -82,6 +82,9 @@ operations! {
     PutPublicAccessBlock => documents::put_public_access_block;
     GetPublicAccessBlock => documents::get_public_access_block;
     DeletePublicAccessBlock => documents::delete_public_access_block;
+    PutBucketWebsite => documents::put_bucket_website;
+    GetBucketWebsite => documents::get_bucket_website;
+    DeleteBucketWebsite => documents::delete_bucket_website;
     PutBucketQuota => quota::put_bucket_quota;
     GetBucketQuota => quota::get_bucket_quota;
     DeleteBucketQuota => quota::delete_bucket_quota;
@@ -100,7 +103,6 @@ operations! {
     PutBucketEncryption => encryption::put_bucket_encryption;
     GetBucketEncryption => encryption::get_bucket_encryption;
     DeleteBucketEncryption => encryption::delete_bucket_encryption;
-    GetBucketWebsite => stubs::get_bucket_website;
     GetBucketReplication => stubs::get_bucket_replication;
     PutObjectLockConfiguration => object_lock::put_object_lock_configuration;
     GetObjectLockConfiguration => object_lock::get_object_lock_configuration;

@@ -112,6 +112,7 @@ operations! {
     PutBucketQuota: PUT Bucket ["quota"];
     PutBucketTagging: PUT Bucket ["tagging"];
     PutBucketVersioning: PUT Bucket ["versioning"];
+    PutBucketWebsite: PUT Bucket ["website"];
     CreateBucket: PUT Bucket;
 
     DeleteBucketCors: DELETE Bucket ["cors"];
@@ -122,6 +123,7 @@ operations! {
     DeletePublicAccessBlock: DELETE Bucket ["publicAccessBlock"];
     DeleteBucketQuota: DELETE Bucket ["quota"];
     DeleteBucketTagging: DELETE Bucket ["tagging"];
+    DeleteBucketWebsite: DELETE Bucket ["website"];
     DeleteBucket: DELETE Bucket;
 
     DeleteObjects: POST Bucket ["delete"];
@@ -153,7 +155,7 @@ operations! {
 }
 
 /// Query parameters that select unsupported S3 operations.
-const UNSUPPORTED: [&str; 24] = [
+const UNSUPPORTED: [&str; 23] = [
     "abac",
     "accelerate",
     "analytics",
@@ -176,7 +178,6 @@ const UNSUPPORTED: [&str; 24] = [
     "session",
     "storageClassAnalysis",
     "torrent",
-    "website",
     "x-amz-object-rename",
 ];
 

@@ -8,6 +8,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod ownership_controls;
 pub(crate) mod parsed;
 pub(crate) mod public_access_block;
+pub(crate) mod website;
 
 use haul_file_store::{Attributes, OWNER_SETTING};
 use haul_store_pool::Pool;
@@ -32,6 +33,7 @@ pub(crate) const TAGGING: &str = "tagging";
 /// The minimum size of objects to which transitions apply, if it is not the default: no rule of
 /// this server has transitions, but clients compare the value.
 pub(crate) const TRANSITION_SIZE: &str = "transition-size";
+pub(crate) const WEBSITE: &str = "website";
 
 /// Returns a bucket's document, if it has one.
 pub(crate) fn load<T: Document>(store: &Pool, bucket: &str, name: &str) -> S3Result<Option<T>> {

@@ -55,6 +55,8 @@ const VERSIONING: &[u8] =
     b"<VersioningConfiguration><Status>\n Enabled \n</Status></VersioningConfiguration>";
 const OWNERSHIP: &[u8] = b"<OwnershipControls><Rule><ObjectOwnership>BucketOwnerEnforced\
                            </ObjectOwnership></Rule></OwnershipControls>";
+const WEBSITE: &[u8] = b"<WebsiteConfiguration><IndexDocument><Suffix>index.html</Suffix>\
+    </IndexDocument></WebsiteConfiguration>";
 const QUOTA: &[u8] = b"<QuotaConfiguration><Bytes>1000000000</Bytes></QuotaConfiguration>";
 const BLOCK: &[u8] = b"<PublicAccessBlockConfiguration><BlockPublicAcls>true</BlockPublicAcls>\
                        </PublicAccessBlockConfiguration>";
@@ -166,6 +168,9 @@ const ROWS: &[Row] = &[
     ("GET", "/bucket?policyStatus", &[], b""),
     ("GET", "/bucket?location", &[], b""),
     ("GET", "/bucket?website", &[], b""),
+    ("PUT", "/bucket?website", &[], WEBSITE),
+    ("GET", "/bucket?website", &[], b""),
+    ("DELETE", "/bucket?website", &[], b""),
     ("GET", "/bucket?notification", &[], b""),
     ("GET", "/bucket?replication", &[], b""),
     ("GET", "/bucket?requestPayment", &[], b""),

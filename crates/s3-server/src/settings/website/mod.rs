@@ -1,0 +1,3 @@
+//! A bucket's website: its configuration. Pure.
+
+pub(crate) mod configuration;
