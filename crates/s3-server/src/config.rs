@@ -23,6 +23,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The address for the admin page, the metrics and the health check.
     pub admin: SocketAddr,
+    /// The address for the websites of buckets, which clients read without signatures. `None`:
+    /// there are none. Default: `None`.
+    pub website: Option<SocketAddr>,
+    /// Domains under which each bucket's website has a host name: `BUCKET.DOMAIN`. All other hosts
+    /// are the names of buckets themselves.
+    pub website_domains: Vec<String>,
     /// The administrator's key pair, which has all rights. Without it and without `keys`, every
     /// client has all rights, and the addresses must be loopback addresses. Default: none.
     pub credentials: Option<Credentials>,
@@ -33,8 +39,8 @@ pub struct Config {
     /// The keys with which the server encrypts objects (SSE-S3 and SSE-KMS). Without them, the
     /// server rejects requests for such encryption.
     pub encryption: Option<Arc<EncryptionKeys>>,
-    /// Terminates TLS at `listen`, and at `admin` unless that is a loopback address. `None` means
-    /// plain HTTP.
+    /// Terminates TLS at `listen`, and at `admin` and `website` unless these are loopback addresses.
+    /// `None` means plain HTTP.
     pub tls: Option<Acceptor>,
     /// `true` if public addresses may use plain HTTP, because a proxy or the network encrypts.
     pub is_plain_http_allowed: bool,
@@ -52,6 +58,8 @@ impl Default for Config {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 9000).into(),
             admin: (Ipv4Addr::LOCALHOST, 9001).into(),
+            website: None,
+            website_domains: Vec::new(),
             credentials: None,
             keys: None,
             key_file: None,
@@ -68,7 +76,7 @@ impl Default for Config {
 impl Config {
     /// Returns an error if a setting is invalid or unsafe.
     pub(crate) fn check(&self) -> Result<()> {
-        for domain in &self.domains {
+        for domain in self.domains.iter().chain(&self.website_domains) {
             if let Some(why) = invalid(domain) {
                 return Err(Error::Domain { domain: domain.clone(), why });
             }
@@ -76,16 +84,17 @@ impl Config {
         if let Some(credentials) = &self.credentials {
             credentials.check()?;
         }
+        let addresses = [self.listen, self.admin].into_iter().chain(self.website);
         if self.credentials.is_some() || self.keys.is_some() {
             if self.tls.is_none() && !self.is_plain_http_allowed {
-                for address in [self.listen, self.admin] {
+                for address in addresses {
                     if !address.ip().is_loopback() {
                         return Err(Error::PlainHttp { address });
                     }
                 }
             }
         } else {
-            for address in [self.listen, self.admin] {
+            for address in addresses {
                 if !address.ip().is_loopback() {
                     return Err(Error::Public { address });
                 }
@@ -102,6 +111,8 @@ pub struct Addresses {
     pub listen: SocketAddr,
     /// The admin page, `/metrics` and `/health`.
     pub admin: SocketAddr,
+    /// The websites of buckets.
+    pub website: Option<SocketAddr>,
     /// `true` if the server terminates TLS at `listen`.
     pub has_tls: bool,
 }
@@ -111,6 +122,12 @@ impl Addresses {
     #[must_use]
     pub fn admin_has_tls(&self) -> bool {
         self.has_tls && !self.admin.ip().is_loopback()
+    }
+
+    /// Returns `true` if the server terminates TLS at `website`.
+    #[must_use]
+    pub fn website_has_tls(&self) -> bool {
+        self.has_tls && self.website.is_some_and(|address| !address.ip().is_loopback())
     }
 
     /// Returns the URL for S3 and plain HTTP.
@@ -129,6 +146,12 @@ impl Addresses {
             _ => host,
         };
         format!("{name}:{}", self.listen.port())
+    }
+
+    /// Returns the URL for websites, if there are any.
+    #[must_use]
+    pub fn website_url(&self) -> Option<String> {
+        self.website.map(|address| url(address, self.website_has_tls()))
     }
 
     /// Returns the admin page's URL.
@@ -151,6 +174,8 @@ pub struct Inherited {
     pub listen: Option<Listener>,
     /// The admin page's socket, in place of [`Config::admin`].
     pub admin: Option<Listener>,
+    /// The socket for websites, in place of [`Config::website`].
+    pub website: Option<Listener>,
 }
 
 /// A server's logs.
@@ -311,7 +336,9 @@ mod tests {
     fn urls_have_the_scheme_of_their_address() {
         let urls = |admin: &str, has_tls| {
             let listen = "0.0.0.0:1".parse().unwrap();
-            let addresses = Addresses { listen, admin: admin.parse().unwrap(), has_tls };
+            let admin = admin.parse().unwrap();
+            let addresses = Addresses { listen, admin, website: Some(admin), has_tls };
+            assert_eq!(addresses.website_url(), Some(addresses.admin_url()));
             [addresses.listen_url(), addresses.admin_url()]
         };
         assert_eq!(urls("0.0.0.0:2", true), ["https://0.0.0.0:1", "https://0.0.0.0:2"]);
@@ -323,7 +350,7 @@ mod tests {
     fn links_use_the_host_name_that_reached_the_admin_address() {
         let host = |listen: &str, host: &str| {
             let (listen, admin) = (listen.parse().unwrap(), "0.0.0.0:2".parse().unwrap());
-            Addresses { listen, admin, has_tls: false }.listen_host(host)
+            Addresses { listen, admin, website: None, has_tls: false }.listen_host(host)
         };
         assert_eq!(host("10.0.0.1:9000", "example.org:2"), "10.0.0.1:9000");
         assert_eq!(host("0.0.0.0:9000", "example.org:2"), "example.org:9000");
@@ -336,6 +363,7 @@ mod tests {
         for config in [
             Config { listen: public, ..Config::default() },
             Config { admin: public, ..Config::default() },
+            Config { website: Some(public), ..Config::default() },
         ] {
             assert!(matches!(config.check(), Err(Error::Public { address }) if address == public));
             let config = Config { credentials: Some(credentials()), ..config };

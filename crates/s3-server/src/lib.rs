@@ -26,6 +26,8 @@
 //!   if a big object is already being sent, the connection is closed before its declared length.
 //! - A read never returns an older state of an object than one that was acknowledged before, even
 //!   from the cache of hot objects.
+//! - A website request reads an object as a client without a signature, whatever its query and its
+//!   header fields say. It is no other operation, and selects no version.
 //! - An encrypted object is stored encrypted with AES-256-GCM. A read detects any change to the
 //!   stored bytes, their order or their length, and bytes from another object.
 //! - On public addresses the server listens with TLS, unless plain HTTP is allowed explicitly.

@@ -28,7 +28,7 @@ pub(crate) struct ServeArgs {
     /// A host name is resolved once, at the start.
     ///
     /// Sockets that a service manager passes (LISTEN_FDS) are used instead: the first one for S3,
-    /// and the second one, if there is one, for the admin page.
+    /// the second one, if there is one, for the admin page, and the third one for websites.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", help_heading = "Server")]
     pub(crate) listen: HostAddress,
     /// Listen on this address for the admin page, metrics and health checks
@@ -45,6 +45,19 @@ pub(crate) struct ServeArgs {
     /// its certificate must be valid for *.DOMAIN, too.
     #[arg(long = "domain", value_name = "DOMAIN", help_heading = "Server")]
     pub(crate) domains: Vec<String>,
+    /// Listen on this address for the websites of buckets
+    ///
+    /// A bucket has a website once a client sets one with PutBucketWebsite. Everybody may read its
+    /// pages, as far as requests without a signature may read the objects. The name of a bucket is
+    /// the host of its website: "www.example.com"; see --website-domain for other names. With
+    /// certificates, the server accepts only TLS here, unless this is a loopback address.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Server")]
+    pub(crate) website: Option<HostAddress>,
+    /// Show the website of each bucket at BUCKET.DOMAIN, too; can be repeated
+    ///
+    /// The names BUCKET.DOMAIN must resolve to the address of --website.
+    #[arg(long = "website-domain", value_name = "DOMAIN", help_heading = "Server")]
+    pub(crate) website_domains: Vec<String>,
     /// Read the access key and secret key from FILE
     ///
     /// Two lines: the access key, then the secret key; or lines of the form access_key = ... and
@@ -75,8 +88,8 @@ pub(crate) struct ServeArgs {
     pub(crate) encryption_key: Option<PathBuf>,
     /// Print the ready line, and the counts at the end, as one JSON object each
     ///
-    /// The ready line has kind (ready), s3 and admin: the addresses as URLs; while the server
-    /// stands by, kind is standby. The counts have kind (closed), seconds, requests (by kind and
+    /// The ready line has kind (ready), s3, admin and, with --website, website: the addresses as
+    /// URLs; while the server stands by, kind is standby. The counts have kind (closed), seconds, requests (by kind and
     /// class of status), received_bytes and sent_bytes.
     #[arg(long, help_heading = "Server")]
     pub(crate) json: bool,
@@ -218,7 +231,7 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct ClientArgs {
-    /// Maximum number of connections to each of --listen and --admin
+    /// Maximum number of connections to each of --listen, --website and --admin
     ///
     /// Beyond the limit, a new connection replaces the oldest idle connection of the client with
     /// the most connections; requests in flight are never aborted.

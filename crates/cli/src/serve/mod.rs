@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use haul_disk::{KernelFiles, keep_little_free_memory};
 use haul_s3_server::{
-    AccessLog, AuditLog, Config, Error, Inherited, Limits, Listener, Listening, Logs, ServedStore,
-    Server,
+    AccessLog, AuditLog, Config, Error, Inherited, Listener, Listening, Logs, ServedStore, Server,
 };
 use haul_tls::Alpn;
 use serde_json::json;
@@ -73,6 +72,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let mut config = Config {
         listen: listen::resolve_tcp(&args.listen)?,
         admin: listen::resolve_tcp(&args.admin)?,
+        website: args.website.as_ref().map(listen::resolve_tcp).transpose()?,
+        website_domains: args.website_domains.clone(),
         credentials: credentials::load(args.credentials.as_deref())?,
         keys: keys.as_ref().map(LiveKeys::ring),
         key_file: keys.as_ref().map(LiveKeys::file),
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         domains: args.domains.clone(),
         limits: args.limits(memory_bytes),
     };
-    let notice = descriptors::raise_limit().and_then(|limit| fit(&mut config.limits, limit));
+    let notice = descriptors::raise_limit().and_then(|limit| fit(&mut config, limit));
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -130,10 +131,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
 
 /// Takes the addresses, or the inherited sockets in their place.
 fn bind(config: &Config, inherited: &[Listener], predecessor: &Predecessor) -> Result<Listening> {
-    if inherited.len() > 2 {
+    if inherited.len() > 3 {
         let failure =
             Failure::new(format!("{} sockets are inherited (LISTEN_FDS)", inherited.len()));
-        let failure = failure.advise("pass one for S3, and one for the admin page");
+        let failure = failure.advise("pass one each for S3, the admin page and websites");
         return Err(failure.exit(Exit::NotStarted));
     }
     let is_in_use = |error: &Error| match error {
@@ -144,17 +145,21 @@ fn bind(config: &Config, inherited: &[Listener], predecessor: &Predecessor) -> R
     let bind = || {
         let start = |source| Error::Start { source };
         let (listen, admin) = (socket(0).map_err(start)?, socket(1).map_err(start)?);
-        Listening::with_inherited(config.clone(), Inherited { listen, admin })
+        let website = socket(2).map_err(start)?;
+        Listening::with_inherited(config.clone(), Inherited { listen, admin, website })
     };
     predecessor.retry(is_in_use, bind).map_err(not_started)
 }
 
 /// Reduces the limit of connections to the available descriptors. Three descriptors are counted per
-/// S3 connection: its socket, a file of the store, and the socket of an admin connection, because
-/// the admin address has the same limit of connections. Returns a notice if the limit was reduced.
-fn fit(limits: &mut Limits, descriptors: u64) -> Option<String> {
+/// S3 connection: its socket, a file of the store, and the socket of an admin connection, and a
+/// fourth one for that of a connection to a website, because each address has the same limit of
+/// connections. Returns a notice if the limit was reduced.
+fn fit(config: &mut Config, descriptors: u64) -> Option<String> {
+    let each = if config.website.is_some() { 4 } else { 3 };
+    let limits = &mut config.limits;
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
-    let most = (descriptors.saturating_sub(RESERVE) / 3).max(1);
+    let most = (descriptors.saturating_sub(RESERVE) / each).max(1);
     if most >= limits.connections_max {
         return None;
     }
@@ -194,8 +199,13 @@ async fn serve(
     let server = Server::serving(listening, store).map_err(not_started)?;
     let addresses = server.addresses();
     let (listen, admin) = (addresses.listen_url(), addresses.admin_url());
-    let text = format!("S3 on {listen}, admin on {admin}");
-    ready::announce(is_json.then(|| json!({ "s3": listen, "admin": admin })), &text);
+    let mut text = format!("S3 on {listen}, admin on {admin}");
+    let mut ready = json!({ "s3": listen, "admin": admin });
+    if let Some(website) = addresses.website_url() {
+        text += &format!(", websites on {website}");
+        ready["website"] = website.into();
+    }
+    ready::announce(is_json.then_some(ready), &text);
     let stop = async { stop.await.unwrap_or_default() };
     let counts = server.counts();
     let served = server.run(stop).await.or_fail(|| "the server failed".to_owned());

@@ -1,7 +1,7 @@
 //! Tests the start and the shutdown of `haul serve`.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
 use haul_testing::eventually;
 use rustix::process::Signal;
@@ -19,6 +19,25 @@ fn first_line_has_both_addresses() {
     let (status, answer) = serving.request("GET", "/b-1/k", b"");
     assert_eq!(status, 200);
     assert!(answer.ends_with(b"\r\n\r\nhello"));
+}
+
+#[test]
+fn websites_have_an_address_of_their_own() {
+    let place = TestDir::new();
+    let listen = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let website = ["--bucket", "site", "--website", "127.0.0.1:0", "--website-domain", "a.test"];
+    let serving = TestDir::start(&mut place.command(&[&listen[..], &website].concat()));
+    let index = b"<WebsiteConfiguration><IndexDocument><Suffix>i.html</Suffix></IndexDocument>\
+        </WebsiteConfiguration>";
+    assert_eq!(serving.request("PUT", "/site?website", index).0, 200);
+    assert_eq!(serving.request("PUT", "/site/i.html", b"hello").0, 200);
+    let mut client = TcpStream::connect(serving.address("websites")).unwrap();
+    client
+        .write_all(b"GET /?acl HTTP/1.1\r\nHost: site.a.test\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nhello"), "{answer}");
 }
 
 #[test]

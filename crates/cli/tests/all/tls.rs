@@ -1,7 +1,7 @@
 //! Tests of TLS in `haul files`, `haul serve` and `haul relay`: certificates, errors and reload.
 
 use std::io::{Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 
 use haul_testing::tls::{Authority, TlsClient};
 use rustix::process::Signal;
@@ -147,5 +147,35 @@ fn unusable_certificates_are_refused_with_the_reason() {
         let stderr = String::from_utf8_lossy(&finished.0.stderr).into_owned();
         assert_eq!(finished.0.status.code(), Some(code), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
+    }
+}
+
+#[test]
+fn websites_use_tls_except_at_loopback_addresses() {
+    let authority = Authority::new();
+    let place = place(&authority);
+    for (website, scheme) in [("0.0.0.0:0", "https"), ("127.0.0.1:0", "http")] {
+        let listen = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        let arguments = [&listen[..], &["--website", website], &OPTIONS].concat();
+        let mut command = place.command(&arguments);
+        command.env("HAUL_ACCESS_KEY", "key").env("HAUL_SECRET_KEY", "a-secret-of-tests");
+        let serving = TestDir::start(&mut command);
+        let mut address = address(&serving, &format!("websites on {scheme}://"));
+        address.set_ip([127, 0, 0, 1].into());
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let mut answer = [0; 12];
+        match scheme {
+            "https" => {
+                let mut client = authority.connect(address);
+                client.write_all(request).unwrap();
+                client.read_exact(&mut answer).unwrap();
+            }
+            _ => {
+                let mut client = TcpStream::connect(address).unwrap();
+                client.write_all(request).unwrap();
+                client.read_exact(&mut answer).unwrap();
+            }
+        }
+        assert_eq!(&answer, b"HTTP/1.1 404", "there is no website");
     }
 }

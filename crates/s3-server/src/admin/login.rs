@@ -120,7 +120,7 @@ mod tests {
         let name = name.parse::<http::header::HeaderName>().unwrap();
         let headers = [(name, value.parse().unwrap())].into_iter().collect();
         let [listen, admin] = ["0.0.0.0:1", "0.0.0.0:2"].map(|address| address.parse().unwrap());
-        let sessions = Sessions::new(&Addresses { listen, admin, has_tls: false });
+        let sessions = Sessions::new(&Addresses { listen, admin, website: None, has_tls: false });
         let (is_loopback, none) = (keys.is_none(), AllKeys::default());
         let logins = Logins { keys: keys.unwrap_or(&none), sessions: &sessions };
         let refusal = logins.rejection(is_loopback, path, &headers);

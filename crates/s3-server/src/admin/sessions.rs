@@ -218,7 +218,7 @@ mod tests {
     fn new_sessions(has_tls: bool) -> Sessions {
         let [listen, admin] =
             ["192.0.2.1:9000", "192.0.2.1:9001"].map(|text| text.parse().unwrap());
-        Sessions::new(&Addresses { listen, admin, has_tls })
+        Sessions::new(&Addresses { listen, admin, website: None, has_tls })
     }
 
     fn administrator() -> AllKeys {

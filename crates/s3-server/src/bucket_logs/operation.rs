@@ -1,4 +1,4 @@
-//! Operation names in access logs: `REST`, the method and the resource kind. Pure.
+//! Operation names in access logs: `REST` or `WEBSITE`, the method and the resource kind. Pure.
 
 use http::Method;
 
@@ -55,10 +55,12 @@ pub(super) fn log_name(head: &Head, operation: Option<Operation>) -> String {
         _ if head.method == Method::OPTIONS => "PREFLIGHT",
         Some(Operation::PostObject) => "OBJECT",
         Some(Operation::UploadPart | Operation::UploadPartCopy) => "PART",
+        _ if head.is_website => "OBJECT",
         _ if head.name.key.is_empty() => find(&BUCKET_KINDS).unwrap_or("BUCKET"),
         _ => find(&OBJECT_KINDS).unwrap_or("OBJECT"),
     };
-    format!("REST.{}.{kind}", head.method)
+    let interface = if head.is_website { "WEBSITE" } else { "REST" };
+    format!("{interface}.{}.{kind}", head.method)
 }
 
 /// Returns the log name for reading the source, if the operation is a copy.
@@ -73,6 +75,7 @@ pub(super) fn copy_log_name(operation: Option<Operation>) -> Option<&'static str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::domains::Domains;
     use crate::request::head::tests::head;
     use crate::request::operation::COPY_SOURCE;
 
@@ -105,6 +108,18 @@ mod tests {
             let fields = if line.starts_with("FORM") { &form[..] } else { &[] };
             let head = head(&line.replace("FORM", "POST"), fields);
             assert_eq!(log_name(&head, Operation::from_request(&head).ok()), name, "{line}");
+        }
+    }
+
+    #[test]
+    fn website_requests_have_names_of_their_own() {
+        for (line, name) in [
+            ("GET /", "WEBSITE.GET.OBJECT"),
+            ("HEAD /k?acl", "WEBSITE.HEAD.OBJECT"),
+            ("OPTIONS /k", "WEBSITE.OPTIONS.PREFLIGHT"),
+        ] {
+            let head = head(line, &[]).into_visit(&Domains::default());
+            assert_eq!(log_name(&head, None), name, "{line}");
         }
     }
 

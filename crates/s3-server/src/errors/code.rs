@@ -114,6 +114,8 @@ codes! {
     StorageFull = "XHaulStorageFull": INSUFFICIENT_STORAGE;
     UnexpectedContent: BAD_REQUEST;
     UnresolvableGrantByEmailAddress: BAD_REQUEST;
+    /// A website's host that names no bucket.
+    WebsiteRedirect: MOVED_PERMANENTLY;
     /// A body whose SHA-256 differs from the signed one.
     XAmzContentSha256Mismatch = "XAmzContentSHA256Mismatch": BAD_REQUEST;
 }

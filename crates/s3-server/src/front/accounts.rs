@@ -11,12 +11,12 @@ use http::{Response, StatusCode};
 
 use crate::access::authorize::Principal;
 use crate::access::caller::Basis;
-use crate::answer::{Answer, Content};
+use crate::answer::Content;
 use crate::audit::{AuditRecord, Changes};
 use crate::bucket_logs::logged::LoggedRequest;
-use crate::errors::{S3Error, S3ErrorCode, S3Result, chain};
+use crate::errors::{S3Error, S3ErrorCode, chain};
 use crate::front::cors;
-use crate::front::respond::{error_answer, response};
+use crate::front::respond::{Outcome, response};
 use crate::front::response::{Counted, InFlight};
 use crate::metrics::{Kind, Metrics};
 use crate::request::head::Head;
@@ -80,16 +80,13 @@ impl Accounts {
     pub(super) fn end(
         mut self,
         head: &Head,
-        outcome: S3Result<Answer>,
+        outcome: Outcome,
         page: Option<&AllowHeaders>,
         arrival: &Arrival,
     ) -> Result<Response<Counted>, BoxError> {
         let id = self.identity.id;
         let id = str::from_utf8(&id).unwrap_or_default();
-        let (mut answer, error) = match outcome {
-            Ok(answer) => (answer, None),
-            Err(error) => (error_answer(&error, head, id), Some(error)),
-        };
+        let Outcome { mut answer, error } = outcome;
         if let Some(allowed) = page {
             cors::add(&mut answer.headers, allowed);
         }

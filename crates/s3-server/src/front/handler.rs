@@ -20,10 +20,15 @@ use crate::request::head::Head;
 /// The index of the listener for S3 and plain HTTP.
 pub(crate) const S3: usize = 0;
 
+/// The index of the listener for websites, if there is one.
+const WEBSITES: usize = 1;
+
 /// One thread's handler.
 pub(crate) struct Requests {
     pub(crate) front: Arc<Front>,
     pub(crate) page: Arc<Admin>,
+    /// `true` if there is a listener for websites, before that of the admin page.
+    pub(crate) has_websites: bool,
 }
 
 impl Handler for Requests {
@@ -41,12 +46,22 @@ impl Handler for Requests {
     ) -> Inline<Counted> {
         // Left by a request that was not passed to `respond_parsed`.
         *connection = None;
-        if origin.listener != S3 {
+        let is_website = self.has_websites && origin.listener == WEBSITES;
+        if origin.listener != S3 && !is_website {
             return Inline::Deferred;
         }
         let Some(parsed) = Head::new(request, &self.front.domains) else { return Inline::Deferred };
-        let from = Connection { peer: origin.peer, is_encrypted: self.front.is_encrypted };
-        let mut received = self.front.receive(parsed, from, origin.peer_state.clone());
+        let (peer, memory) = (origin.peer, origin.peer_state.clone());
+        let mut received = match is_website {
+            true => {
+                let is_encrypted = self.page.addresses.website_has_tls();
+                self.front.receive_visit(parsed, Connection { peer, is_encrypted }, memory)
+            }
+            false => {
+                let is_encrypted = self.front.is_encrypted;
+                self.front.receive(parsed, Connection { peer, is_encrypted }, memory)
+            }
+        };
         if request.framing.is_empty()
             && let Some(inline) = self.front.respond_now(&mut received, origin, head)
         {

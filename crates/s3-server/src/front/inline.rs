@@ -49,6 +49,9 @@ impl Front {
             Operation::HeadObject => Kind::Head,
             _ => return None,
         };
+        if received.visit.as_ref().is_some_and(|visit| visit.is_redirect()) {
+            return None;
+        }
         let verified = received.verified.as_ref().ok()?;
         // The hash of a body that was signed is compared with the body, which has not arrived yet.
         if !verified.payload.is_empty_or_unsigned() {
@@ -69,6 +72,9 @@ impl Front {
         };
         received.allowed = Some(authorize_read(&store, &asked)?);
         let found = self.find(&store, kind, received)?;
+        if received.head.is_website && found.object.is_redirect {
+            return None;
+        }
         self.send(&store, kind, received, &found, origin, head)
     }
 

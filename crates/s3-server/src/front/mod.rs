@@ -2,7 +2,7 @@
 //! operation, respond, account.
 //!
 //! `pipeline` is that path. `inline` ends it early for objects in memory; `accounts` counts and
-//! logs. `forms` and `cors` serve web pages.
+//! logs. `forms` and `cors` serve web pages, and `website` sends objects as web pages.
 
 mod accounts;
 mod cors;
@@ -14,6 +14,8 @@ mod origin;
 pub(crate) mod pipeline;
 mod respond;
 pub(crate) mod response;
+mod visit;
+mod website;
 
 use std::sync::Arc;
 
@@ -27,6 +29,7 @@ use crate::service::Haul;
 pub(crate) struct Front {
     pub(crate) haul: Haul,
     pub(crate) domains: Domains,
+    pub(crate) website_domains: Domains,
     pub(crate) audit: Option<AuditLog>,
     /// The queue for access log records; a read-only server writes none.
     pub(crate) logs: Arc<LogQueue>,

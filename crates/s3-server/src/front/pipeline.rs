@@ -13,6 +13,7 @@ use http::{Method, Response};
 use tracing::Instrument;
 
 use crate::access::authorize::Principal;
+use crate::access::bucket_policy::policy_compares_tags;
 use crate::access::check::{Allowed, Asked, authorize};
 use crate::access::facts::Connection;
 use crate::answer::Answer;
@@ -30,7 +31,9 @@ use crate::front::cors::{self, PageRequest};
 use crate::front::forms::upload::Upload;
 use crate::front::health;
 use crate::front::origin::check_origin;
+use crate::front::respond::Outcome;
 use crate::front::response::Counted;
+use crate::front::visit::Visit;
 use crate::memory::PeerMemory;
 use crate::operations;
 use crate::request::head::Head;
@@ -53,6 +56,8 @@ pub(crate) struct Received {
     pub(super) allowed: Option<Allowed>,
     /// The location of the object that the request reads, if the object is not in memory.
     pub(super) missed: Option<ObjectLocation>,
+    /// The website that the request visits; `None` for S3 requests, and for a host without one.
+    pub(super) visit: Option<Box<Visit>>,
 }
 
 impl Front {
@@ -84,6 +89,7 @@ impl Front {
             verified,
             allowed: None,
             missed: None,
+            visit: None,
         }
     }
 
@@ -111,6 +117,7 @@ impl Front {
             verified,
             allowed: None,
             missed: None,
+            visit: None,
         }
     }
 
@@ -156,7 +163,13 @@ impl Front {
         let page = PageRequest::of(&head);
         let page = page.as_ref().and_then(|page| cors::allow_page(&self.haul, page));
         let id = str::from_utf8(&id).unwrap_or_default();
-        let execution = self.execute(received, body, &mut accounts);
+        let execution = async {
+            match head.is_website {
+                // Boxed, so that the futures of S3 requests stay small.
+                true => Box::pin(self.visit(received, body, &mut accounts, id)).await,
+                false => Outcome::new(self.execute(received, body, &mut accounts).await, &head, id),
+            }
+        };
         // The span gives log lines about failures the identifier, too. It costs a thirtieth of a
         // PUT.
         let outcome = execution.instrument(tracing::debug_span!("request", id)).await;
@@ -166,6 +179,8 @@ impl Front {
     fn begin_accounts(&self, received: &Received, identity: RequestIdentity) -> Accounts {
         let Received { started, head, connection, operation, .. } = received;
         let audit = self.audit.as_ref();
+        // A website request changes nothing, whatever its method.
+        let audit = audit.filter(|_| !head.is_website);
         let audited = audit.and_then(|log| log.begin(head, *operation, &identity, connection.peer));
         let logged = (!self.is_read_only).then(|| {
             let store = self.haul.store();
@@ -177,26 +192,39 @@ impl Front {
         Accounts::begin(metrics, head, *operation, *started, identity, audited, logged.flatten())
     }
 
-    /// Authorizes a request, and executes its operation.
+    /// Executes an S3 request.
     async fn execute(
         &self,
         received: Received,
         body: RequestBody,
         accounts: &mut Accounts,
     ) -> S3Result<Answer> {
-        let Received { head, connection, memory, operation, verified, allowed, missed, .. } =
-            received;
+        let head = &received.head;
         if head.method == Method::OPTIONS {
-            return cors::preflight(&self.haul, &head);
+            return cors::preflight(&self.haul, head);
         }
-        if let Some(answer) = health::answer(&self.haul.store(), &head) {
+        if let Some(answer) = health::answer(&self.haul.store(), head) {
             return Ok(answer);
         }
-        let Verified { principal, payload } = verified?;
-        let Some(operation) = operation else { return Err(no_operation()) };
-        if operation == Operation::PostObject {
+        if received.operation == Some(Operation::PostObject) {
+            let Received { head, connection, memory, verified, .. } = received;
+            verified?;
             return self.store_form(&head, body, connection, memory, accounts).await;
         }
+        self.perform(received, Some(body), accounts).await
+    }
+
+    /// Authorizes a request, and executes its operation.
+    pub(super) async fn perform(
+        &self,
+        received: Received,
+        body: Option<RequestBody>,
+        accounts: &mut Accounts,
+    ) -> S3Result<Answer> {
+        let Received { head, connection, memory, operation, verified, allowed, missed, .. } =
+            received;
+        let Verified { principal, payload } = verified?;
+        let Some(operation) = operation else { return Err(no_operation()) };
         accounts.note_client(&principal);
         let allowed = match allowed {
             Some(allowed) => allowed,
@@ -206,7 +234,10 @@ impl Front {
             }
         };
         accounts.note_basis(allowed.caller().basis());
-        let (body, sha256, trailer) = body_of(payload, body);
+        let (body, sha256, trailer) = match body {
+            Some(body) => body_of(payload, body),
+            None => (Body::empty(), None, None),
+        };
         let request = Request {
             head,
             operation,
@@ -272,6 +303,12 @@ impl Front {
         let reveals = error.code() == S3ErrorCode::NoSuchKey
             || is_head && error.code().status() == http::StatusCode::NOT_FOUND;
         if !reveals || !request.hides_missing(&self.haul.store()) {
+            return error;
+        }
+        // A client that may read every key with the name learns nothing from the error, and a
+        // website needs its status. With tags in the policy, the right depends on the object.
+        let bucket = &request.name().bucket;
+        if request.head.is_website && !policy_compares_tags(&self.haul.store(), bucket) {
             return error;
         }
         let message = "Access denied: the object is missing, which only clients with the right list \

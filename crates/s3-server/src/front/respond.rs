@@ -1,16 +1,18 @@
 //! Builds the HTTP response from an operation's response or error.
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response};
 
 use crate::answer::{Answer, Content};
-use crate::errors::{S3Error, S3ErrorCode};
+use crate::errors::{S3Error, S3ErrorCode, S3Result};
 use crate::front::response::Source;
 use crate::request::head::Head;
 use crate::xml::writer::Xml;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+const ERROR_CODE: HeaderName = HeaderName::from_static("x-amz-error-code");
+const ERROR_MESSAGE: HeaderName = HeaderName::from_static("x-amz-error-message");
 const HOST_ID: HeaderName = HeaderName::from_static("x-amz-id-2");
 
 /// The value of `HostId`: in S3, the AWS machine that responded; in this server, the program.
@@ -39,12 +41,48 @@ pub(super) fn response(answer: Answer, head: &Head, id: &str) -> Response<Source
     response
 }
 
-pub(super) fn error_answer(error: &S3Error, head: &Head, id: &str) -> Answer {
+/// A request's outcome: its response, and the error that the response reports.
+pub(super) struct Outcome {
+    pub(super) answer: Answer,
+    pub(super) error: Option<S3Error>,
+}
+
+impl Outcome {
+    /// Returns an operation's outcome. An error becomes an XML document, or a website's error page.
+    pub(super) fn new(result: S3Result<Answer>, head: &Head, id: &str) -> Self {
+        match result {
+            Ok(answer) => Self::success(answer),
+            Err(error) => Self { answer: error_answer(&error, head, id), error: Some(error) },
+        }
+    }
+
+    pub(super) fn success(answer: Answer) -> Self {
+        Self { answer, error: None }
+    }
+}
+
+/// Adds the headers in which a website's response has its error.
+pub(super) fn add_error_headers(headers: &mut HeaderMap, error: &S3Error) {
+    headers.insert(ERROR_CODE, HeaderValue::from_static(error.code().as_str()));
+    // A message may repeat a part of the request that no header can have.
+    if let Ok(message) = HeaderValue::from_bytes(error.message().as_bytes()) {
+        headers.insert(ERROR_MESSAGE, message);
+    }
+}
+
+fn error_answer(error: &S3Error, head: &Head, id: &str) -> Answer {
     let code = error.code();
     let mut answer = Answer::empty(code.status());
     if code != S3ErrorCode::NotModified {
-        answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
-        answer.content = Content::Bytes(document(error, head, id).into());
+        let (kind, document) = match head.is_website {
+            true => ("text/html; charset=utf-8", page(error, head, id)),
+            false => ("application/xml", document(error, head, id)),
+        };
+        answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        answer.content = Content::Bytes(document.into());
+        if head.is_website {
+            add_error_headers(&mut answer.headers, error);
+        }
     }
     if code == S3ErrorCode::MethodNotAllowed && !error.headers().contains_key(ALLOW) {
         answer.headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD, PUT, POST, DELETE"));
@@ -53,6 +91,33 @@ pub(super) fn error_answer(error: &S3Error, head: &Head, id: &str) -> Answer {
         answer.headers.insert(name, value.clone());
     }
     answer
+}
+
+/// Returns a website's error page.
+fn page(error: &S3Error, head: &Head, id: &str) -> String {
+    let code = error.code();
+    let mut items = vec![("Code", code.as_str()), ("Message", error.message())];
+    match code {
+        S3ErrorCode::NoSuchKey => items.push(("Key", &head.name.key)),
+        S3ErrorCode::NoSuchBucket if !head.name.bucket.is_empty() => {
+            items.push(("BucketName", &head.name.bucket));
+        }
+        _ => {}
+    }
+    items.extend(error.fields());
+    items.extend([("RequestId", id), ("HostId", HOST)]);
+    let status = code.status().to_string();
+    Xml::html(|xml| {
+        xml.group("head", |xml| xml.element("title", &status));
+        xml.group("body", |xml| {
+            xml.element("h1", &status);
+            xml.group("ul", |xml| {
+                for (name, value) in items {
+                    xml.element("li", format_args!("{name}: {value}"));
+                }
+            });
+        });
+    })
 }
 
 /// Returns an error document, which names the request's resource.
@@ -82,6 +147,7 @@ fn document(error: &S3Error, head: &Head, id: &str) -> String {
 mod tests {
     use super::*;
     use crate::errors::refuse;
+    use crate::request::domains::Domains;
     use crate::request::head::tests::head;
 
     #[test]
@@ -94,6 +160,24 @@ mod tests {
         assert!(text.ends_with(expected), "{text}");
         let text = document(&error, &head("GET /", &[]), "7");
         assert!(!text.contains("BucketName") && !text.contains("<Key>"), "{text}");
+    }
+
+    #[test]
+    fn page_of_a_website_is_escaped() {
+        let line = "GET /%3Cscript%3E%22&'%0d%0a";
+        let head = head(line, &[("host", "b.a")]).into_visit(&Domains::default());
+        let error = refuse(S3ErrorCode::NoSuchKey, "No <script>\r\nX: y");
+        let answer = error_answer(&error, &head, "7");
+        assert_eq!(answer.headers[CONTENT_TYPE], "text/html; charset=utf-8");
+        assert_eq!(answer.headers["x-amz-error-code"], "NoSuchKey");
+        assert!(!answer.headers.contains_key("x-amz-error-message"), "a line break");
+        let Content::Bytes(page) = answer.content else { panic!("no page") };
+        let expected = "<!DOCTYPE html><html><head><title>404 Not Found</title></head><body>\
+            <h1>404 Not Found</h1><ul><li>Code: NoSuchKey</li>\
+            <li>Message: No &lt;script&gt;&#13;\nX: y</li>\
+            <li>Key: &lt;script&gt;&quot;&amp;&apos;&#13;\n</li>\
+            <li>RequestId: 7</li><li>HostId: haul</li></ul></body></html>";
+        assert_eq!(page, expected);
     }
 
     #[test]

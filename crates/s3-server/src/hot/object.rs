@@ -11,7 +11,7 @@ use haul_http1::{Date, HeadWriter};
 use crate::answer::rfc2047;
 use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 use crate::encryption::envelope::ATTRIBUTE;
-use crate::stored::attributes::{self, METADATA_PREFIX, SENT};
+use crate::stored::attributes::{self, METADATA_PREFIX, REDIRECT, SENT};
 use crate::stored::tags;
 
 /// The bytes in pages that a locked object shares with its neighbours, on average.
@@ -28,6 +28,8 @@ pub(crate) struct HotObject {
     pub(crate) tags: Attributes,
     pub(crate) tag_count: usize,
     pub(crate) checksum: Option<HotChecksum>,
+    /// `true` if the object redirects visitors of a website.
+    pub(crate) is_redirect: bool,
     /// `true` from the PUT that cached the object until it is read.
     pub(crate) is_unread: AtomicBool,
 }
@@ -86,6 +88,7 @@ impl HotObject {
             tags: tags::only_tags(attributes),
             tag_count: attributes.tags().len(),
             checksum: HotChecksum::of(attributes),
+            is_redirect: attributes.get(REDIRECT).is_some(),
             info,
             is_unread: AtomicBool::new(false),
         })

@@ -47,6 +47,7 @@ use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::settings::lifecycle::operations::expiration;
+use crate::stored::attributes::REDIRECT;
 use crate::stored::{tags, versions};
 use crate::times::document_time;
 use crate::xml::writer::Xml;
@@ -56,10 +57,6 @@ pub(crate) const SOURCE_VERSION: &str = "x-amz-copy-source-version-id";
 
 const METADATA_DIRECTIVE: &str = "x-amz-metadata-directive";
 const TAGGING_DIRECTIVE: &str = "x-amz-tagging-directive";
-
-/// The attribute with the redirect. As in S3, a copy has the redirect in its request, and never its
-/// source's redirect.
-const REDIRECT: &str = "x-amz-website-redirect-location";
 
 pub(crate) async fn copy_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
     let copy = CopyRequest::new(haul, request).await?;
@@ -188,6 +185,7 @@ impl CopyRequest {
             Some(given) => given.clone(),
             None => {
                 let mut attributes = source.clone();
+                // As in S3, a copy has the redirect in its request, and never its source's.
                 attributes.remove(REDIRECT);
                 if let Some(redirect) = &self.redirect {
                     attributes.set(REDIRECT, &**redirect);

@@ -8,7 +8,7 @@ use haul_file_store::Attributes;
 use crate::answer::rfc2047;
 use crate::errors::{S3ErrorCode, S3Result, invalid_argument, refuse};
 use crate::request::fields::Fields;
-use crate::stored::attributes::{METADATA_PREFIX, check};
+use crate::stored::attributes::{METADATA_PREFIX, REDIRECT, check};
 use crate::stored::tags;
 
 /// The storage classes of S3. All objects are stored like the class `STANDARD`.
@@ -38,7 +38,6 @@ const STORED: [&str; 6] = [
 ];
 
 const ENCODING: &str = "content-encoding";
-const REDIRECT: &str = "x-amz-website-redirect-location";
 
 /// The header with a new object's storage class.
 pub(crate) const STORAGE_CLASS: &str = "x-amz-storage-class";

@@ -27,11 +27,7 @@ impl Domains {
         if self.is_empty() {
             return None;
         }
-        let name = match host.rsplit_once(':') {
-            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-            _ => host,
-        };
-        let name = name.to_ascii_lowercase();
+        let name = host_name(host);
         if self.0.contains(&name) {
             return None;
         }
@@ -42,6 +38,22 @@ impl Domains {
         // Below the longest domain, the bucket name is the shortest.
         self.0.iter().filter_map(bucket).min_by_key(|bucket| bucket.len()).map(str::to_owned)
     }
+
+    /// Returns the bucket whose website has this host: the bucket that the host names below a
+    /// domain, or else the bucket with the host's whole name.
+    pub(crate) fn website_of(&self, host: &str) -> Option<String> {
+        let whole = || Some(host_name(host)).filter(|name| is_bucket_name(name));
+        self.bucket_of(host).or_else(whole)
+    }
+}
+
+/// Returns a host's name in lower case, without its port.
+fn host_name(host: &str) -> String {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    name.to_ascii_lowercase()
 }
 
 /// Returns the reason why a server cannot have a domain with this name; `None` if it can.
@@ -93,6 +105,27 @@ mod tests {
             assert_eq!(all.bucket_of(host).as_deref(), expected, "{host}");
         }
         assert_eq!(domains(&[]).bucket_of("photos.example.com"), None);
+    }
+
+    #[test]
+    fn website_is_below_a_domain_or_has_the_whole_name() {
+        let all = domains(&["example.com"]);
+        for (host, expected) in [
+            ("blog.example.com", Some("blog")),
+            ("Blog.Example.com:8080", Some("blog")),
+            ("a.b.example.com", Some("a.b")),
+            ("example.com", Some("example.com")),
+            ("WWW.example.org:80", Some("www.example.org")),
+            ("no.example.com", Some("no.example.com")),
+            ("under_score.example.org", None),
+            ("127.0.0.1:80", None),
+            ("[::1]", None),
+            ("", None),
+        ] {
+            assert_eq!(all.website_of(host).as_deref(), expected, "{host}");
+        }
+        let whole = domains(&[]).website_of("blog.example.com");
+        assert_eq!(whole.as_deref(), Some("blog.example.com"));
     }
 
     #[test]

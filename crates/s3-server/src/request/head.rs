@@ -9,6 +9,21 @@ use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::request::query::Query;
 
+/// The fields that select a part of an object, or decide whether it is sent.
+pub(crate) const SELECTING_FIELDS: [&str; 6] =
+    ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
+
+/// The other fields of a website request that have an effect: those of CORS, and those that policies
+/// compare and access logs record.
+const VISIT_FIELDS: [&str; 6] = [
+    "host",
+    "origin",
+    "access-control-request-method",
+    "access-control-request-headers",
+    "referer",
+    "user-agent",
+];
+
 /// A request's head.
 #[derive(Debug, Clone)]
 pub(crate) struct Head {
@@ -25,6 +40,8 @@ pub(crate) struct Head {
     pub(crate) name: ObjectName,
     /// `true` if the client sends HTTP/1.0.
     pub(crate) is_old: bool,
+    /// `true` if the request was sent to the address for websites.
+    pub(crate) is_website: bool,
 }
 
 impl Head {
@@ -92,7 +109,25 @@ impl Head {
             host: host.map(str::to_owned),
             name,
             is_old: false,
+            is_website: false,
         }
+    }
+
+    /// Returns this head as that of a website request: the host names the bucket, and the path the
+    /// object.
+    ///
+    /// The query, and all fields except those of plain reads, are removed: whoever follows a link
+    /// to a website must get the page, and neither another S3 operation nor other headers. The
+    /// target keeps the query, for redirects and logs.
+    pub(crate) fn into_visit(self, domains: &Domains) -> Self {
+        let Self { mut fields, host, path, .. } = self;
+        fields.retain(|name| VISIT_FIELDS.contains(&name) || SELECTING_FIELDS.contains(&name));
+        let bucket = host.as_deref().and_then(|host| domains.website_of(host));
+        let key = path.as_deref().unwrap_or_default();
+        let key = key.strip_prefix('/').unwrap_or(key);
+        let name = ObjectName::new(bucket.unwrap_or_default(), key);
+        let query = Query::default();
+        Self { fields, host, path, name, query, is_website: true, ..self }
     }
 
     /// Returns the path as received.
@@ -180,6 +215,27 @@ pub(crate) mod tests {
         assert_eq!(name("*", "bucket.example.com"), is("*", "", "*"));
         assert_eq!(name("/b/%FF", "other"), is("", "", ""));
         assert_eq!(name("http://bucket.example.com/k", "other"), is("bucket", "k", "/k"));
+    }
+
+    #[test]
+    fn website_request_is_a_plain_read() {
+        let fields = [
+            ("Host", "blog.example.com:80"),
+            ("Range", "bytes=0-1"),
+            ("Authorization", "AWS4-HMAC-SHA256 x"),
+            ("X-Amz-Copy-Source", "/a/b"),
+            ("x-amz-server-side-encryption-customer-key", "a"),
+            ("Content-Type", "multipart/form-data"),
+            ("Referer", "http://a/"),
+        ];
+        let domains = Domains::new(&["example.com".to_owned()]);
+        let line = "GET /a%2Fb/?versionId=1&acl&X-Amz-Signature=a";
+        let head = head(line, &fields).into_visit(&domains);
+        assert_eq!(head.name, ObjectName::new("blog", "a/b/"));
+        assert!(head.is_website && head.query.is_empty());
+        assert_eq!(head.target, "/a%2Fb/?versionId=1&acl&X-Amz-Signature=a");
+        let names: Vec<_> = head.fields.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["host", "range", "referer"]);
     }
 
     #[test]

@@ -20,10 +20,12 @@ use crate::server::bound::Bound;
 pub struct Listening {
     pub(crate) listen: Bound,
     pub(crate) admin: Bound,
+    pub(super) website: Option<Bound>,
     pub(super) access_keys: AllKeys,
     pub(super) key_file: Option<Arc<dyn KeyFile>>,
     pub(super) encryption: Option<Arc<EncryptionKeys>>,
     pub(super) domains: Domains,
+    pub(super) website_domains: Domains,
     pub(crate) tls: Option<Acceptor>,
     pub(crate) limits: Limits,
     pub(super) is_read_only: bool,
@@ -31,7 +33,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Validates the configuration and binds both addresses. Must be called in a Tokio runtime with
+    /// Validates the configuration and binds the addresses. Must be called in a Tokio runtime with
     /// I/O.
     ///
     /// # Errors
@@ -48,24 +50,33 @@ impl Listening {
     pub fn with_inherited(mut config: Config, inherited: Inherited) -> Result<Self> {
         let bound = |listener: Option<Listener>| listener.map(Bound::inherited).transpose();
         let (listen, admin) = (bound(inherited.listen)?, bound(inherited.admin)?);
+        let website = bound(inherited.website)?;
         config.listen = listen.as_ref().map_or(config.listen, |bound| bound.address);
         config.admin = admin.as_ref().map_or(config.admin, |bound| bound.address);
+        config.website = website.as_ref().map(|bound| bound.address).or(config.website);
         config.check()?;
         let listen = listen.map_or_else(|| Bound::new(config.listen), Ok)?;
         let admin = admin.map_or_else(|| Bound::new(config.admin), Ok)?;
+        let website = match (website, config.website) {
+            (None, Some(address)) => Some(Bound::new(address)?),
+            (website, _) => website,
+        };
         let Config { credentials, keys, key_file, encryption, domains, .. } = config;
         let Config { tls, limits, is_read_only, .. } = config;
         let domains = Domains::new(&domains);
+        let website_domains = Domains::new(&config.website_domains);
         let administrator = credentials.map(|pair| Arc::new(ActiveKey::administrator(pair)));
         let access_keys = AllKeys { administrator, ring: keys };
         let logs = Logs::default();
         Ok(Self {
             listen,
             admin,
+            website,
             access_keys,
             key_file,
             encryption,
             domains,
+            website_domains,
             tls,
             limits,
             is_read_only,
@@ -86,6 +97,7 @@ impl Listening {
         Addresses {
             listen: self.listen.address,
             admin: self.admin.address,
+            website: self.website.as_ref().map(|bound| bound.address),
             has_tls: self.tls.is_some(),
         }
     }

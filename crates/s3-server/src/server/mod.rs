@@ -17,6 +17,7 @@ use haul_store_pool::Pool;
 use haul_http_engine::{ConnectionLimits, Connections, Engine, Handler, ListenerOptions, PeerRate};
 use haul_http1::{FIELDS_MAX, HeadLimits};
 use haul_reactor::{self as reactor, AdmissionLimit, Listener, Rate, RateLimit, Reactor};
+use haul_tls::Acceptor;
 use tokio::runtime;
 use tokio::sync::mpsc;
 
@@ -36,6 +37,7 @@ use crate::metrics::{Counts, Metrics};
 use crate::request::domains::Domains;
 use crate::request::ids::RequestIds;
 use crate::served::ServedStore;
+use crate::server::bound::Bound;
 use crate::server::listening::Listening;
 use crate::server::memory::adapt_cache;
 use crate::server::quotas::UserQuotas;
@@ -70,7 +72,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on both addresses and serves `store`. Must be called in a Tokio runtime with time.
+    /// Listens on the addresses and serves `store`. Must be called in a Tokio runtime with time.
     ///
     /// # Errors
     /// Fails like [`Listening::bind`] and [`Self::new`].
@@ -94,13 +96,17 @@ impl Server {
         let addresses = listening.addresses();
         let Listening { listen, admin, access_keys, key_file, encryption, domains, tls, .. } =
             listening;
-        let Listening { limits, is_read_only, logs, .. } = listening;
+        let Listening { limits, is_read_only, logs, website, website_domains, .. } = listening;
         let admin_tls = tls.clone().filter(|_| addresses.admin_has_tls());
+        let website_tls = tls.clone().filter(|_| addresses.website_has_tls());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let listeners = listen.listen(threads, limits.stall_time_max)?;
         let mut admin = admin.listen(1, limits.stall_time_max)?.into_iter();
+        let has_websites = website.is_some();
+        let listen_all = |bound: Bound| bound.listen(threads, limits.stall_time_max);
+        let mut websites = website.map_or(Ok(Vec::new()), listen_all)?.into_iter();
         let peer_bytes_max = limits.peer_body_memory_bytes_max;
-        let [connections, admin_connections] = [(), ()].map(|()| {
+        let [connections, website_connections, admin_connections] = [(); 3].map(|()| {
             let new_peer = move || PeerMemory::new(peer_bytes_max);
             Connections::new(limits.connections_max, limits.peer_connections_max, new_peer)
         });
@@ -128,30 +134,34 @@ impl Server {
         let front = build_front(store, (access_keys, encryption, domains), &limits, metrics, hot);
         let front = Arc::new(Front {
             audit: logs.audit,
+            website_domains,
             is_read_only,
             is_encrypted: tls.is_some(),
             ..front
         });
         let reactor = |listener: Listener| {
-            let requests = Requests { front: Arc::clone(&front), page: Arc::clone(&page) };
-            let s3 = ListenerOptions {
-                connections: Arc::clone(&connections),
+            let (front, page) = (Arc::clone(&front), Arc::clone(&page));
+            let requests = Requests { front, page, has_websites };
+            let public = |connections: &Arc<_>, tls: &Option<Acceptor>| ListenerOptions {
+                connections: Arc::clone(connections),
                 peer_rate: rate.clone(),
                 tls: tls.clone(),
                 access_log: logs.access.clone(),
             };
+            let s3 = public(&connections, &tls);
+            let website = has_websites.then(|| public(&website_connections, &website_tls));
             let admin_page = ListenerOptions {
                 connections: Arc::clone(&admin_connections),
                 peer_rate: None,
                 tls: admin_tls.clone(),
                 access_log: None,
             };
-            let options = vec![s3, admin_page];
+            let options = std::iter::once(s3).chain(website).chain([admin_page]).collect();
             let engine = Engine::new(requests, options, connection_limits(&limits));
             // Only the first thread listens on the admin address.
-            let listeners = std::iter::once(listener).chain(admin.next()).collect();
+            let listeners = std::iter::once(listener).chain(websites.next()).chain(admin.next());
             let all = AdmissionLimit::new(usize::MAX);
-            Reactor::new(engine, listeners, all).map_err(|source| Error::Start { source })
+            Reactor::new(engine, listeners.collect(), all).map_err(|source| Error::Start { source })
         };
         let reactors = listeners.into_iter().map(reactor).collect::<Result<Vec<_>>>()?;
         Ok(Self { reactors, addresses, limits, counts, sampler, front, quotas })
@@ -248,6 +258,7 @@ fn build_front(
     Front {
         haul,
         domains,
+        website_domains: Domains::default(),
         audit: None,
         logs,
         is_read_only: false,

@@ -8,7 +8,8 @@ use haul_file_store::{Attributes, BucketSettings};
 use crate::policy::statement::Policy;
 use crate::settings::cors::CorsConfiguration;
 use crate::settings::public_access_block::PublicAccessBlock;
-use crate::settings::{CORS, POLICY, PUBLIC_ACCESS_BLOCK, parse};
+use crate::settings::website::configuration::WebsiteConfiguration;
+use crate::settings::{CORS, POLICY, PUBLIC_ACCESS_BLOCK, WEBSITE, parse};
 
 /// A document; `None` if the bucket has none, or the reason why it cannot be applied.
 pub(crate) type Parsed<T> = Result<Option<Arc<T>>, String>;
@@ -26,6 +27,7 @@ pub(crate) struct BucketPolicy {
 struct Documents {
     policy: OnceLock<Parsed<BucketPolicy>>,
     cors: OnceLock<Parsed<CorsConfiguration>>,
+    website: OnceLock<Parsed<WebsiteConfiguration>>,
 }
 
 /// Returns the policy in a bucket's settings.
@@ -42,6 +44,18 @@ pub(crate) fn cors(settings: &BucketSettings, bucket: &str) -> Parsed<CorsConfig
         return Ok(None);
     }
     documents(settings).cors.get_or_init(|| parse_cors(settings, bucket)).clone()
+}
+
+/// Returns the website in a bucket's settings.
+pub(crate) fn website(settings: &BucketSettings, bucket: &str) -> Parsed<WebsiteConfiguration> {
+    if settings.get(WEBSITE).is_none() {
+        return Ok(None);
+    }
+    let parsed = || {
+        let website = parse(settings, bucket, WEBSITE).map_err(|error| error.to_string())?;
+        Ok(website.map(Arc::new))
+    };
+    documents(settings).website.get_or_init(parsed).clone()
 }
 
 fn documents(settings: &BucketSettings) -> Arc<Documents> {

@@ -16,8 +16,11 @@ pub(crate) const SENT: [&str; 6] = [
     "content-encoding",
     "content-language",
     "expires",
-    "x-amz-website-redirect-location",
+    REDIRECT,
 ];
+
+/// The header and attribute with the location to which an object redirects visitors of a website.
+pub(crate) const REDIRECT: &str = "x-amz-website-redirect-location";
 
 /// The content type of an object that was stored without one and whose key has no known extension.
 const DEFAULT_CONTENT_TYPE: &str = "binary/octet-stream";

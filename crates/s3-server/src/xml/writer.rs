@@ -28,6 +28,13 @@ impl Xml {
         xml.text
     }
 
+    /// Returns an HTML document whose elements XML has, too.
+    pub(crate) fn html(write: impl FnOnce(&mut Self)) -> String {
+        let mut xml = Self { text: "<!DOCTYPE html>".to_owned() };
+        xml.group("html", write);
+        xml.text
+    }
+
     fn declared() -> Self {
         Self { text: "<?xml version=\"1.0\" encoding=\"UTF-8\"?>".to_owned() }
     }

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use haul_disk::Disk;
 use haul_disk_sim::MemoryDisk;
@@ -28,6 +29,8 @@ const BLOCKING_THREADS_MAX: usize = 512;
 pub(crate) struct Running {
     pub(crate) s3: Client,
     pub(crate) admin: Client,
+    /// The address for websites.
+    pub(crate) website: Option<Client>,
     dir: Option<TempDir>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -42,6 +45,8 @@ struct Setup {
     encryption: Option<Arc<EncryptionKeys>>,
     admin: &'static str,
     domains: Vec<String>,
+    /// The domains of websites; `None` for a server without websites.
+    website_domains: Option<Vec<String>>,
     limits: Limits,
     blocking_threads_max: usize,
     logs: Logs,
@@ -57,6 +62,7 @@ impl Default for Setup {
             encryption: None,
             admin: "127.0.0.1:0",
             domains: Vec::new(),
+            website_domains: None,
             limits: Limits::default(),
             blocking_threads_max: BLOCKING_THREADS_MAX,
             logs: Logs::default(),
@@ -138,6 +144,15 @@ impl Running {
         let domains = domains.iter().map(|domain| (*domain).to_owned()).collect();
         store.create_bucket("bucket").unwrap();
         Self::serve(store, Setup { domains, credentials, ..Setup::default() })
+    }
+
+    /// Starts a server with websites, with a bucket named `bucket`.
+    pub(crate) fn with_websites(domains: &[&str], credentials: Option<Credentials>) -> Self {
+        let store = open_in_memory(small());
+        let website_domains = Some(domains.iter().map(|domain| (*domain).to_owned()).collect());
+        store.create_bucket("bucket").unwrap();
+        let limits = Limits { log_delivery_time: Duration::from_millis(20), ..Limits::default() };
+        Self::serve(store, Setup { website_domains, credentials, limits, ..Setup::default() })
     }
 
     /// Starts a server with these encryption keys, on a store in this directory.
@@ -247,15 +262,17 @@ impl Running {
     fn serve(store: Pool, setup: Setup) -> Self {
         let Setup { transport, credentials, keys, encryption, admin, .. } = setup;
         let Setup { key_file, limits, blocking_threads_max, logs, domains, .. } = setup;
+        let website = setup.website_domains.is_some().then(|| "127.0.0.1:0".parse().unwrap());
+        let website_domains = setup.website_domains.unwrap_or_default();
         let store = Arc::new(store);
         let [listen, admin]: [SocketAddr; 2] =
             ["127.0.0.1:0", admin].map(|address| address.parse().unwrap());
         let is_plain_http_allowed = !admin.ip().is_loopback();
-        let inherited = Inherited { listen: inherited(transport), admin: None };
+        let inherited = Inherited { listen: inherited(transport), ..Inherited::default() };
         let tls = (transport == Transport::Tls).then(acceptor);
         let config = Config { listen, admin, credentials, keys, tls, ..Config::default() };
         let config = Config { is_plain_http_allowed, encryption, limits, domains, ..config };
-        let config = Config { key_file, ..config };
+        let config = Config { key_file, website, website_domains, ..config };
         let (stop, stopped) = oneshot::channel();
         let (ready, addresses) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -279,6 +296,9 @@ impl Running {
         Self {
             s3: Client(Endpoint { address: addresses.listen, transport }),
             admin: Client(Endpoint { address: addresses.admin, transport: Transport::Plain }),
+            website: addresses
+                .website
+                .map(|address| Client(Endpoint { address, transport: Transport::Plain })),
             dir: None,
             stop: Some(stop),
             thread: Some(thread),

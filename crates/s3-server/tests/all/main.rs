@@ -42,3 +42,4 @@ mod small_puts;
 mod standby;
 mod uploads;
 mod versions;
+mod websites;

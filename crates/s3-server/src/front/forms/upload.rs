@@ -127,6 +127,7 @@ fn put_request_head(head: &Head, name: ObjectName, form: &FormFields) -> S3Resul
         host: head.host.clone(),
         name,
         is_old: head.is_old,
+        is_website: false,
     })
 }
 

@@ -1,3 +1,4 @@
-//! A bucket's website: its configuration. Pure.
+//! A bucket's website: its configuration, and what it makes of a request. Pure.
 
 pub(crate) mod configuration;
+pub(crate) mod routing;
