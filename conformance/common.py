@@ -3,6 +3,7 @@ pass."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -27,9 +28,11 @@ def build():
 
 class Server:
     """A `haul serve` with an empty store in `disks` directories, and with keys of these users. An
-    administrator has the access key of HAUL_ACCESS_KEY, if it is in `environment`."""
+    administrator has the access key of HAUL_ACCESS_KEY, if it is in `environment`. With a
+    `website_domain`, websites have names below it."""
 
-    def __init__(self, program, folder, users, certificate=None, environment=None, disks=1):
+    def __init__(self, program, folder, users, certificate=None, environment=None, disks=1,
+                 website_domain=None):
         self.program = program
         self.key_options = ["--keys", folder / "keys.json", "--sealing-key", folder / "sealing-key"]
         self.keys("init")
@@ -50,6 +53,8 @@ class Server:
         self.command += ["--encryption-key", encryption_keys]
         # The tests wait a little longer for records of requests.
         self.command += ["--access-log-delivery", "5s"]
+        if website_domain:
+            self.command += ["--website", "127.0.0.1:0", "--website-domain", website_domain]
         if certificate:
             self.command += ["--tls-cert", certificate[0], "--tls-key", certificate[1]]
         self.log = folder / "server.log"
@@ -70,11 +75,12 @@ class Server:
             self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=log,
                                             text=True, env=self.environment)
         ready = self.process.stdout.readline()
-        if "127.0.0.1:" not in ready:
+        ports = re.findall(r"127\.0\.0\.1:(\d+)", ready)
+        if not ports:
             self.process.wait()
             sys.exit(f"haul serve did not start:\n{ready}{self.log.read_text()}")
-        port = ready.split("127.0.0.1:")[1]
-        self.port = "".join(char for char in port[:5] if char.isdigit())
+        # The ports of S3, of the admin page and, if there are any, of websites.
+        self.port, self.website_port = ports[0], ports[-1]
         return self
 
     def __exit__(self, *error):
