@@ -27,20 +27,20 @@ pub(super) const OBJECT_LOCK: Setting = setting("object-lock", "ObjectLockConfig
 
 /// The settings that are set after the objects are copied: a default retention would apply to
 /// objects without one, rules could expire objects, and a policy could deny the copy.
-pub(super) const LATE: [Setting; 6] = [
+pub(super) const LATE: [Setting; 7] = [
     setting("tagging", "Tagging"),
     setting("cors", "CORSConfiguration"),
     setting("lifecycle", "LifecycleConfiguration"),
     OBJECT_LOCK,
     Setting { name: "policy", root: None },
     setting("publicAccessBlock", "PublicAccessBlockConfiguration"),
+    setting("website", "WebsiteConfiguration"),
 ];
 
 /// The settings that are never copied.
-pub(super) const NEVER: [Setting; 4] = [
+pub(super) const NEVER: [Setting; 3] = [
     setting("notification", "NotificationConfiguration"),
     setting("replication", "ReplicationConfiguration"),
-    setting("website", "WebsiteConfiguration"),
     setting("logging", "BucketLoggingStatus"),
 ];
 
