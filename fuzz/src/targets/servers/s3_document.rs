@@ -1,6 +1,6 @@
 //! Sends an XML document to an S3 server as the setting of a bucket or an object, such as an access
-//! list, CORS rules, a lifecycle, or an object lock. What the server accepts, it returns in the same
-//! form to each later request, and it accepts its own form.
+//! list, CORS rules, a lifecycle, a website, or an object lock. What the server accepts, it returns
+//! in the same form to each later request, and it accepts its own form.
 //!
 //! The first byte selects the setting; the rest is the document.
 
@@ -8,7 +8,7 @@ use crate::servers::Reply;
 use crate::servers::s3::{OPEN, request};
 
 /// The targets of the settings. The bucket `locked` has object lock.
-const SETTINGS: [&str; 14] = [
+const SETTINGS: [&str; 15] = [
     "/bucket?acl",
     "/bucket/key?acl",
     "/bucket?cors",
@@ -23,6 +23,7 @@ const SETTINGS: [&str; 14] = [
     "/locked/key?retention",
     "/locked/key?legal-hold",
     "/locked?versioning",
+    "/bucket?website",
 ];
 
 /// Checks one input.
