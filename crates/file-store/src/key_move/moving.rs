@@ -9,7 +9,7 @@ use crate::index::stored_keys::stored_keys;
 use crate::key_move::copy::{CopyStep, copy_batch};
 use crate::key_move::files::CopiedFiles;
 use crate::key_move::moved::MovedKey;
-use crate::key_move::remove::{RemoveStep, remove_batch};
+use crate::key_move::remove::{RemoveStep, discard_batch, remove_batch};
 use crate::key_move::state::KeyName;
 use crate::keys::check_key;
 use crate::replication::confirmation::{acknowledge, confirm};
@@ -71,6 +71,27 @@ impl Store {
     /// in `to`, and so is its removal here.
     pub fn move_key(&self, to: &Self, bucket: &str, key: &str) -> Result<MovedKey> {
         acknowledge(&self.inner, self.try_move_key(to, bucket, key))
+    }
+
+    /// Removes everything that is stored under a key, also versions that are locked: the store was
+    /// restored from an earlier state, and the key no longer belongs to it. Only a pool calls this.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if a needle cannot be read, or while damage may
+    /// hide anything; [`Error::Full`]; [`Error::NotReplicated`] if the store's copy does not confirm
+    /// the removal.
+    ///
+    /// # Durability
+    /// The removal survives a power cut when this returns. After a crash before, a part may remain.
+    pub fn discard_key(&self, bucket: &str, key: &str) -> Result<()> {
+        check_key(key)?;
+        self.inner.check_writable()?;
+        let name = KeyName { bucket, key };
+        let discard = || -> Result<()> {
+            while !self.inner.with_space(|| discard_batch(&self.inner, name))? {}
+            Ok(())
+        };
+        acknowledge(&self.inner, discard())
     }
 
     /// Moves a key.

@@ -1,4 +1,4 @@
-//! Removes what the other store has.
+//! Removes what the other store has, or everything.
 
 use haul_append_log::{Lsn, SpacePriority};
 
@@ -55,7 +55,26 @@ pub(super) fn remove_batch(
     if !plan(&here, &there).is_empty() || there.last_lsn() >= Some(confirmed) {
         return Ok(RemoveStep::NotCopied);
     }
-    let mut removals = removals(from, name, here);
+    let (moved, is_all) = append_removals(from, name, here)?;
+    Ok(RemoveStep::Removed { moved, is_all })
+}
+
+/// Removes a batch of what a store has of a key, whatever other stores have. Returns `true` if that
+/// was everything.
+///
+/// # Errors
+/// Fails like [`remove_batch`].
+pub(super) fn discard_batch(from: &Inner, name: KeyName<'_>) -> Result<bool> {
+    let _writer = from.keyspace.enter(name.bucket)?;
+    let _key = from.keyspace.keys.lock(name.bucket, name.key);
+    let state = read_state(from, name)?;
+    Ok(state.is_empty() || append_removals(from, name, state)?.1)
+}
+
+/// Appends tombstones for a batch of `state`, and waits until they are durable. Returns what was
+/// removed, and `true` if that was everything.
+fn append_removals(from: &Inner, name: KeyName<'_>, state: KeyState) -> Result<(MovedKey, bool)> {
+    let mut removals = removals(from, name, state);
     let is_all = removals.len() <= BATCH_TOMBSTONES;
     removals.truncate(BATCH_TOMBSTONES);
     let mut moved = MovedKey::default();
@@ -68,7 +87,7 @@ pub(super) fn remove_batch(
         Ok(())
     });
     from.finish(pending)?;
-    Ok(RemoveStep::Removed { moved, is_all })
+    Ok((moved, is_all))
 }
 
 /// A tombstone, and what it removes.

@@ -73,6 +73,26 @@ fn locked_versions_are_moved_and_stay_locked() {
 }
 
 #[test]
+fn discarded_key_leaves_nothing_behind() {
+    let pair = Pair::create(&MemoryDisk::default(), Kind::Locked);
+    let store = &pair.stores[0];
+    let held = put(store, KEY, b"held").version_id;
+    store.set_legal_hold(BUCKET, KEY, Some(held), true).unwrap();
+    put(store, KEY, &random_bytes(1, 2 * BIG));
+    store.delete(BUCKET, KEY).unwrap();
+    let upload = store.start_upload(BUCKET, KEY, &Attributes::new()).unwrap();
+    crate::put_part(store, KEY, &upload, 1, b"part");
+    put(store, "other", b"other");
+    store.discard_key(BUCKET, KEY).unwrap();
+    store.discard_key(BUCKET, KEY).unwrap();
+    assert_eq!(store.stored_keys(BUCKET, None, 10).unwrap(), ["other"]);
+    assert_eq!(store.stats().big_files, 0);
+    store.discard_key(BUCKET, "other").unwrap();
+    store.delete_bucket(BUCKET).unwrap();
+    assert!(matches!(store.discard_key(BUCKET, KEY), Err(Error::NoSuchBucket { .. })));
+}
+
+#[test]
 fn move_is_not_rejected_by_a_quota_and_does_not_change_its_usage() {
     let pair = Pair::create(&MemoryDisk::default(), Kind::Plain);
     let [from, to] = &pair.stores;
