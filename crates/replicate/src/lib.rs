@@ -109,5 +109,7 @@ pub use restore::{Restored, restore_log, restore_log_at};
 pub use ship::Replica;
 pub use source::{CheckpointFiles, PlainLog, SmallFiles, Source};
 pub use standby::{Standby, StandbyControl, Takeover, finish_takeover};
-pub use store::{Fetch, StoreSource, restore_store, restore_store_at};
+pub use store::{
+    Fetch, StoreSource, check_copy, restore_store, restore_store_at, restore_store_beside,
+};
 pub use tier::{Tier, TierStatus, TieredDisk};

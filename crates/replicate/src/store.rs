@@ -10,6 +10,7 @@ use haul_file_store::{Options, Store};
 use crate::error::{Error, Result};
 use crate::follow::{Follower, exists, fetch_file, follow_once};
 use crate::manifest::names::{self, VOLUMES};
+use crate::manifest::object::ManifestObject;
 use crate::manifest::{Manifest, STORE};
 use crate::remote::Remote;
 use crate::restore::{Restored, load, state_at, verify_empty};
@@ -110,8 +111,42 @@ pub enum Fetch {
 /// # Durability
 /// The store survives a power cut when this returns.
 pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>, fetch: Fetch) -> Result<Restored> {
-    let mut object = load(remote, STORE)?;
+    let object = load(remote, STORE)?;
     verify_empty(&**disk)?;
+    restore(object, remote, disk, fetch)
+}
+
+/// Checks that there is the copy of a file store, with one request.
+///
+/// # Errors
+/// [`Error::NoCopy`], [`Error::NotThisLog`] if the copy does not hold a file store,
+/// [`Error::Damaged`], [`Error::Remote`].
+pub fn check_copy(remote: &Remote) -> Result<()> {
+    load(remote, STORE).map(drop)
+}
+
+/// Restores a file store like [`restore_store`] into a disk's root that may have other files. None of
+/// them is a part of a store.
+///
+/// # Errors
+/// Fails like [`restore_store`]; the parts of an incomplete store remain beside the other files.
+///
+/// # Durability
+/// Like [`restore_store`].
+pub fn restore_store_beside(
+    remote: &Remote,
+    disk: &Arc<dyn Disk>,
+    fetch: Fetch,
+) -> Result<Restored> {
+    restore(load(remote, STORE)?, remote, disk, fetch)
+}
+
+fn restore(
+    mut object: ManifestObject,
+    remote: &Remote,
+    disk: &Arc<dyn Disk>,
+    fetch: Fetch,
+) -> Result<Restored> {
     let mut follower = Follower::new(remote, disk, false);
     match fetch {
         Fetch::Everything => follow_once(&mut follower, &mut object, Manifest::clone)?,

@@ -25,15 +25,20 @@ use crate::provider;
 #[derive(Clone)]
 pub struct Remote {
     inner: Arc<Inner>,
+    prefix: Path,
+    counters: Arc<Counters>,
     /// The time after which this handle's requests fail.
     timeout: Option<Duration>,
 }
 
 struct Inner {
     store: Arc<dyn ObjectStore>,
-    prefix: Path,
     /// `None` only while the value is dropped.
     runtime: Option<Runtime>,
+}
+
+#[derive(Default)]
+struct Counters {
     requests: AtomicU64,
     sent_bytes: AtomicU64,
     received_bytes: AtomicU64,
@@ -100,40 +105,40 @@ impl Remote {
             .enable_all()
             .build()
             .map_err(|error| Error::Invalid(format!("cannot start a thread: {error}")))?;
-        let inner = Arc::new(Inner {
-            store,
-            prefix,
-            runtime: Some(runtime),
-            requests: AtomicU64::new(0),
-            sent_bytes: AtomicU64::new(0),
-            received_bytes: AtomicU64::new(0),
-        });
-        Ok(Self { inner, timeout: None })
+        let inner = Arc::new(Inner { store, runtime: Some(runtime) });
+        Ok(Self { inner, prefix, counters: Arc::default(), timeout: None })
+    }
+
+    /// Returns the objects below this prefix and `name`, such as for another copy. It uses the same
+    /// connections, and has counters of its own.
+    #[must_use]
+    pub fn below(&self, name: &str) -> Self {
+        Self { prefix: self.path(name), counters: Arc::default(), ..self.clone() }
     }
 
     /// Returns a handle whose requests fail after `timeout`. It is then unknown whether they had an
     /// effect, or will have one.
     pub(crate) fn with_timeout(&self, timeout: Duration) -> Self {
-        Self { inner: Arc::clone(&self.inner), timeout: Some(timeout) }
+        Self { timeout: Some(timeout), ..self.clone() }
     }
 
     /// Returns the number of requests made so far. A part of an upload and a retry by this crate
     /// are requests; a retry within the HTTP client is not.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.inner.requests.load(Ordering::Relaxed)
+        self.counters.requests.load(Ordering::Relaxed)
     }
 
     /// Returns the number of object bytes sent so far.
     #[must_use]
     pub fn sent_bytes(&self) -> u64 {
-        self.inner.sent_bytes.load(Ordering::Relaxed)
+        self.counters.sent_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns the number of object bytes received so far, without manifests.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
-        self.inner.received_bytes.load(Ordering::Relaxed)
+        self.counters.received_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns an object's full name, for messages.
@@ -144,7 +149,7 @@ impl Remote {
     fn path(&self, name: &str) -> Path {
         name.split('/')
             .filter(|part| !part.is_empty())
-            .fold(self.inner.prefix.clone(), |path, part| path.join(part))
+            .fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> Option<T> {
@@ -182,8 +187,8 @@ impl Remote {
     }
 
     fn count(&self, requests: usize, sent_bytes: usize) {
-        self.inner.requests.fetch_add(requests as u64, Ordering::Relaxed);
-        self.inner.sent_bytes.fetch_add(sent_bytes as u64, Ordering::Relaxed);
+        self.counters.requests.fetch_add(requests as u64, Ordering::Relaxed);
+        self.counters.sent_bytes.fetch_add(sent_bytes as u64, Ordering::Relaxed);
     }
 
     /// Returns an object's bytes and version; `None` if it does not exist.
@@ -226,7 +231,7 @@ impl Remote {
         };
         let found = self.request("read", name, read)?;
         let bytes = found.as_ref().map_or(0, Bytes::len);
-        self.inner.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.counters.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(found)
     }
 
@@ -248,7 +253,7 @@ impl Remote {
         let mut at = 0;
         while let Some(piece) = self.block_on(pieces.next()).flatten() {
             let piece = piece.map_err(|source| self.request_error("read", name, source))?;
-            self.inner.received_bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            self.counters.received_bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
             each(at, &piece)?;
             at += piece.len() as u64;
         }
@@ -295,7 +300,7 @@ impl Remote {
     /// Returns the names of the objects in a folder, as far as the remote store lists them.
     pub(crate) fn list(&self, folder: &str) -> Result<Vec<String>> {
         let path = self.path(folder);
-        let prefix = self.inner.prefix.to_string();
+        let prefix = self.prefix.to_string();
         let name = |path: &Path| {
             let full = path.as_ref();
             let name = full.strip_prefix(&prefix).unwrap_or(full);
@@ -324,7 +329,7 @@ impl Remote {
 
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote").field("prefix", &self.inner.prefix).finish_non_exhaustive()
+        f.debug_struct("Remote").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 
