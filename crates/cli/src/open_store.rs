@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_disk::{DeviceKind, Disk};
-use haul_file_store::{
-    Damage, Error, LifecycleObserver, Options, REMOTE_MARKER, RecoveryReport, Replication,
-};
-use haul_store_pool::Pool;
+use haul_disk::DeviceKind;
+use haul_file_store::{Damage, Error, LifecycleObserver, Options, REMOTE_MARKER, RecoveryReport};
+use haul_store_pool::{Copies, OpenWith, Pool};
 
 use crate::args::OpenArgs;
 use crate::handover::Predecessor;
@@ -68,12 +66,12 @@ pub(crate) struct ServerOptions {
     pub(crate) lifecycle_observer: LifecycleObserver,
     /// `true` if writes are rejected that exceed a quota. Commands store what their user asks for.
     pub(crate) enforces_quotas: bool,
-    /// The copy of the store.
-    pub(crate) replication: Option<Arc<dyn Replication>>,
     /// The directories whose loss is accepted.
     pub(crate) accepted_losses: Vec<PathBuf>,
-    /// The disk of a store of which parts are only in the copy.
-    pub(crate) disk: Option<Arc<dyn Disk>>,
+    /// The directory into which the copy of a lost one is restored.
+    pub(crate) refill: Option<PathBuf>,
+    /// The copies of the store.
+    pub(crate) copies: Option<Arc<dyn Copies>>,
 }
 
 /// The smallest quotient of `--volume` and `--big-object`.
@@ -101,7 +99,6 @@ fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
         locked_bytes_max: server.locked_memory,
         lifecycle_observer: server.lifecycle_observer,
         enforces_quotas: server.enforces_quotas,
-        replication: server.replication,
         wake_all: haul_s3_server::wake_once,
         holder: format!("{holder}, process {}", std::process::id()),
         ..Options::default()
@@ -145,13 +142,12 @@ pub(crate) fn open_for(
             .advise("set --data; \"haul serve\", \"store import\" and \"store mb\" create a store")
             .exit(Exit::NotStarted));
     }
-    let (disk, lost) = (server.disk.clone(), server.accepted_losses.clone());
+    let (copies, refill) = (server.copies.clone(), server.refill.clone());
+    let lost = server.accepted_losses.clone();
+    let with = OpenWith { lost: &lost, refill: refill.as_deref(), copies: copies.as_deref() };
     let options = options(args, holder, server);
     let is_in_use = |error: &Error| matches!(error, Error::InUse { .. });
-    let opened = predecessor.retry(is_in_use, || match &disk {
-        Some(disk) => Pool::open_on(&[Arc::clone(disk)], &[], &options),
-        None => Pool::open_without(&args.data, &lost, &options),
-    });
+    let opened = predecessor.retry(is_in_use, || Pool::open_with(&args.data, &with, &options));
     let (pool, report) = opened.map_err(|error| not_opened(args, error))?;
     let mut damage = Vec::new();
     for member in report.members {

@@ -36,7 +36,8 @@
 //!   have waited for two seconds, further ones fail with
 //!   [`haul_file_store::Error::MemberStalled`] until one of them returns.
 //! - A listing is complete, or fails.
-//! - A member whose directory was replaced by an older copy is not used.
+//! - A member whose directory was replaced by an older copy is not used, unless it is refilled
+//!   ([`OpenWith::refill`]): then it has the buckets of the others, and what the copy lacked is lost.
 //! - While keys move between members, every call finds each key in its newest state. A crash at any
 //!   time loses and doubles none.
 //! - Buckets, settings and quotas are the same in all members. A quota limits the usage in all of
@@ -53,13 +54,14 @@
 //!
 //! # What it is not
 //! It has no redundancy: the objects of a lost disk are lost, if nothing below (RAID) or behind (a
-//! backup) has them.
+//! backup, or [`Copies`] of the members) has them.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[DeCandia07\] many more partitions of the keys than members, and a
 //! table that assigns them.
 
 mod buckets;
+mod copies;
 mod groups;
 mod listing;
 mod maintenance;
@@ -82,6 +84,7 @@ mod upkeep;
 mod waiting;
 mod writes;
 
+pub use copies::{CopiedBy, Copies, OpenWith};
 pub use member::Member;
 pub use opening::{OpenReport, OpenedMember};
 pub use pool::Pool;

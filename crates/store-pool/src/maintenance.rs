@@ -159,11 +159,27 @@ impl Pool {
         self.stores().find_map(Store::last_lifecycle_error)
     }
 
-    /// Returns the state of the copy, like [`Store::replication_status`]; `None` for a pool of
-    /// several members, which have none.
+    /// Returns the state of the copy, like [`Store::replication_status`]. Of several copies, it has
+    /// the longest time behind, the sums of the counters, and the first failure, which begins with
+    /// the directory of its member; `copied` is then zero.
     #[must_use]
     pub fn replication_status(&self) -> Option<ReplicationStatus> {
-        self.own_store()?.replication_status()
+        if let Some(store) = self.own_store() {
+            return store.replication_status();
+        }
+        let mut all = None::<ReplicationStatus>;
+        for member in self.members.iter() {
+            let status = member.store().ok().and_then(|store| store.replication_status());
+            let Some(status) = status else { continue };
+            let all = all.get_or_insert_default();
+            let named = |why: String| format!("{}: {why}", member.dir().display());
+            all.behind = all.behind.max(status.behind);
+            all.requests += status.requests;
+            all.sent_bytes += status.sent_bytes;
+            all.last_error = all.last_error.take().or(status.last_error.map(named));
+            all.stopped = all.stopped.take().or(status.stopped.map(named));
+        }
+        all
     }
 
     /// Waits until all changes that are visible now may be acknowledged, like [`Store::confirm`].

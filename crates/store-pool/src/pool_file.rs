@@ -14,6 +14,9 @@ pub(crate) const NAMES: [&str; 2] = ["POOL", "POOL.copy"];
 /// The name of a copy that is not complete.
 const UNFINISHED: &str = "POOL.new";
 
+/// The name of the mark of a directory into which a member's copy is being restored.
+pub(crate) const MARK: &str = "POOL.refill";
+
 /// The length of a copy is a multiple of this: its text, and line ends. Few tables are longer.
 const STEP_BYTES: usize = 16 << 10;
 
@@ -117,6 +120,45 @@ pub(crate) fn write(disk: &dyn Disk, file: &PoolFile) -> Result<()> {
         copy.sync(Durability::Everything)?;
     }
     Ok(())
+}
+
+/// Returns `true` if the directory has the mark.
+///
+/// # Errors
+/// A failed system call.
+pub(crate) fn is_marked(disk: &dyn Disk) -> Result<bool> {
+    match disk.open(MARK, Open { read_only: true, ..Open::default() }) {
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(true),
+    }
+}
+
+/// Marks a directory.
+///
+/// # Errors
+/// A failed system call.
+///
+/// # Durability
+/// The mark survives a power cut when this returns.
+pub(crate) fn mark(disk: &dyn Disk) -> Result<()> {
+    match disk.create(MARK, Open::default()) {
+        Err(error) if !error.is_already_exists() => return Err(error.into()),
+        _ => {}
+    }
+    Ok(disk.sync_dir("")?)
+}
+
+/// Removes the mark.
+///
+/// # Errors
+/// A failed system call.
+///
+/// # Durability
+/// The removal survives a power cut when this returns.
+pub(crate) fn unmark(disk: &dyn Disk) -> Result<()> {
+    disk.remove(MARK)?;
+    Ok(disk.sync_dir("")?)
 }
 
 fn create(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<()> {

@@ -48,6 +48,53 @@ pub(crate) fn settle(stores: &[&Store]) -> Result<()> {
     Ok(())
 }
 
+/// Gives a store that was restored from its copy the buckets and settings of another member, and
+/// removes what no longer belongs to it: the keys of buckets that were deleted since, and keys that
+/// are not its own, because they were moved to other members.
+///
+/// # Errors
+/// A store whose buckets or keys are unknown because of damage; a failed write.
+pub(crate) fn settle_restored(
+    reference: &Store,
+    restored: &Store,
+    is_own: impl Fn(&str, &str) -> bool,
+) -> Result<()> {
+    for bucket in names(&[restored])? {
+        let is_same = match reference.bucket_id(&bucket) {
+            Ok(id) => restored.bucket_id(&bucket)? == id,
+            Err(Error::NoSuchBucket { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        discard_keys(restored, &bucket, |key| !is_same || !is_own(&bucket, key))?;
+        if !is_same {
+            restored.delete_bucket(&bucket)?;
+        }
+    }
+    for bucket in names(&[reference])? {
+        let state = BucketState::read(reference, &bucket)?;
+        make_equal(reference, restored, &bucket, &state)?;
+    }
+    Ok(())
+}
+
+/// The keys that are looked up together.
+const PAGE_KEYS: usize = 1000;
+
+/// Removes the keys of a bucket for which `is_gone` returns `true`.
+fn discard_keys(store: &Store, bucket: &str, is_gone: impl Fn(&str) -> bool) -> Result<()> {
+    let mut after = None::<String>;
+    loop {
+        let keys = store.stored_keys(bucket, after.as_deref(), PAGE_KEYS)?;
+        keys.iter()
+            .filter(|key| is_gone(key))
+            .try_for_each(|key| store.discard_key(bucket, key))?;
+        match keys.into_iter().last() {
+            Some(last) => after = Some(last),
+            None => return Ok(()),
+        }
+    }
+}
+
 fn names(stores: &[&Store]) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for store in stores {

@@ -12,7 +12,7 @@ const STAYING: &str = "stays";
 const LEAVING: &str = "leaves";
 
 /// The greatest number of a member.
-const MEMBER_MAX: u16 = 9_999;
+pub(crate) const MEMBER_MAX: u16 = 9_999;
 
 /// The state of a pool that all members know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub(crate) struct Table {
     pub(crate) generation: u64,
     /// The members, in the order in which they joined: by number.
     pub(crate) members: Vec<MemberEntry>,
+    /// The number of the next member. A number is never given again, because a copy may still exist
+    /// under the number of a member that has left.
+    pub(crate) next: u16,
     /// The slots.
     pub(crate) slots: Vec<Slot>,
 }
@@ -56,18 +59,22 @@ impl Table {
     pub(crate) fn with_one_member(pool: u128, id: u128, dir: String) -> Self {
         let first = MemberEntry { number: 0, id, dir, log_end: 0, is_leaving: false };
         let slots = vec![Slot { member: 0, from: None }; SLOTS];
-        Self { pool, generation: 1, members: vec![first], slots }
+        Self { pool, generation: 1, members: vec![first], next: 1, slots }
     }
 
     pub(crate) fn member(&self, number: u16) -> Option<&MemberEntry> {
         self.members.iter().find(|member| member.number == number)
     }
 
-    /// Returns the number for a new member; `None` if there are no more numbers.
-    pub(crate) fn next_number(&self) -> Option<u16> {
-        let last = self.members.iter().map(|member| member.number).max();
-        let next = last.map_or(0, |last| last + 1);
-        (next <= MEMBER_MAX).then_some(next)
+    /// Adds a member without slots. Its number is the next one or a greater one.
+    pub(crate) fn add(&mut self, number: u16, id: u128, dir: String) {
+        self.members.push(MemberEntry { number, id, dir, log_end: 0, is_leaving: false });
+        self.next = number + 1;
+    }
+
+    /// Returns the number that follows the greatest number of a member.
+    fn after_last(&self) -> u16 {
+        self.members.last().map_or(0, |last| last.number.saturating_add(1))
     }
 
     /// Returns `true` if keys may be stored in a member.
@@ -92,6 +99,9 @@ impl PoolFile {
         let Self { own, table } = self;
         let mut text = format!("{TITLE}\npool {:032x}\n", table.pool);
         text += &format!("generation {}\nself {own}\n", table.generation);
+        if table.next != table.after_last() {
+            text += &format!("next {}\n", table.next);
+        }
         for MemberEntry { number, id, dir, log_end, is_leaving } in &table.members {
             let (state, dir) = (if *is_leaving { LEAVING } else { STAYING }, one_line(dir));
             text += &format!("member {number} {id:032x} {log_end:016x} {state} {dir}\n");
@@ -129,15 +139,22 @@ impl PoolFile {
             line("generation ")?.parse().map_err(|_not_a_number| "its generation is no number")?;
         let own =
             line("self ")?.parse().map_err(|_not_a_number| "the number of the member is none")?;
+        let mut next = None;
         let (mut members, mut slots) = (Vec::new(), Vec::with_capacity(SLOTS));
         for line in lines {
             match line.split_once(' ') {
+                Some(("next", number)) if members.is_empty() && next.is_none() => {
+                    let number = number.parse::<u16>();
+                    next = Some(number.map_err(|_not_a_number| "the next number is none")?);
+                }
                 Some(("member", entry)) if slots.is_empty() => members.push(parse_member(entry)?),
                 Some(("slots", range)) => parse_slots(range, &mut slots)?,
                 _ => return Err("it has an unknown line"),
             }
         }
-        let file = Self { own, table: Table { pool, generation, members, slots } };
+        let mut table = Table { pool, generation, members, next: 0, slots };
+        table.next = next.unwrap_or(table.after_last());
+        let file = Self { own, table };
         file.check()?;
         // What is written differently was not written by this program.
         if file.encode() != text { Err("it is not as this program writes it") } else { Ok(file) }
@@ -153,6 +170,9 @@ impl PoolFile {
         if !numbers().is_sorted_by(|one, other| one < other) || numbers().any(|it| it > MEMBER_MAX)
         {
             return Err("the numbers of its members are not in order");
+        }
+        if table.next < table.after_last() {
+            return Err("the number of the next member was given before");
         }
         let is_member = |number: u16| table.member(number).is_some();
         if !is_member(*own) {
@@ -268,6 +288,7 @@ crc32c c2cc6456
                 member(0, u128::from_be_bytes([0x10; 16]), "/mnt/d1", 0x3_0000_1000),
                 member(1, u128::from_be_bytes([0x11; 16]), "/mnt/d2", 0x2_0000_0000),
             ],
+            next: 2,
             slots: (0..SLOTS).map(slot).collect(),
         };
         PoolFile { own: 1, table }
@@ -298,6 +319,14 @@ crc32c c2cc6456
     }
 
     #[test]
+    fn number_of_a_member_that_left_is_not_given_again() {
+        let body = &EXAMPLE[..EXAMPLE.rfind("crc32c").unwrap()];
+        let text = sealed(&body.replacen("self 1\n", "self 1\nnext 7\n", 1));
+        let read = PoolFile::decode(&text).unwrap();
+        assert_eq!((read.table.next, read.encode()), (7, text));
+    }
+
+    #[test]
     fn table_that_makes_no_sense_is_refused() {
         let body = &EXAMPLE[..EXAMPLE.rfind("crc32c").unwrap()];
         assert_eq!(PoolFile::decode(&sealed(body)), Ok(example()));
@@ -305,6 +334,8 @@ crc32c c2cc6456
             ("pool 1", "pool 2"),
             ("self 1", "self 2"),
             ("self 1", "self 01"),
+            ("self 1", "self 1\nnext 1"),
+            ("self 1", "self 1\nnext 2"),
             ("member 0", "member 1"),
             ("11111111111111111111111111111111", "10101010101010101010101010101010"),
             ("1 from 0", "1 from 1"),
@@ -328,13 +359,8 @@ crc32c c2cc6456
             log_end: u64,
         ) {
             let mut file = example();
-            file.table.members.push(MemberEntry {
-                number: 2,
-                id: 5,
-                dir,
-                log_end,
-                is_leaving: false,
-            });
+            file.table.add(2, 5, dir);
+            file.table.members[2].log_end = log_end;
             file.table.slots = slots
                 .into_iter()
                 .map(|(member, from)| Slot { member, from: from.filter(|from| *from != member) })

@@ -16,10 +16,12 @@ use crate::server::Server;
 pub(crate) const SECTION: &str = "Monitoring";
 
 /// Metrics that a server has only in some states; the tests of the servers cover them.
-const SOMETIMES: [&str; 27] = [
+const SOMETIMES: [&str; 29] = [
     "haul_key_file_failing",
     "haul_lifecycle_last_sweep_duration_seconds",
     "haul_lifecycle_last_sweep_timestamp_seconds",
+    "haul_member_copy_behind_seconds",
+    "haul_member_copy_failing",
     "haul_member_free_bytes",
     "haul_member_latched",
     "haul_member_objects",

@@ -29,7 +29,8 @@ pub(crate) struct ReplicationArgs {
     /// The URL is s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. The bucket must
     /// exist, and its server must support conditional writes (If-Match), as AWS S3, MinIO, Ceph and
     /// haul serve do. The prefix belongs to this store alone. "haul store restore" creates a store
-    /// from the copy.
+    /// from the copy. Each of several directories of --data has a copy of its own below the prefix;
+    /// --refill restores one of them.
     #[arg(long, value_name = "URL", help_heading = "Replication")]
     pub(crate) remote: Option<String>,
     /// Acknowledge a write once it is durable here, or once it is in the copy
@@ -111,6 +112,17 @@ pub(crate) struct ReplicationArgs {
 }
 
 impl ReplicationArgs {
+    /// Returns the first option that only a store in one directory can have.
+    pub(crate) fn single_option(&self) -> Option<&'static str> {
+        let options = [
+            ("--lease", self.lease.is_some()),
+            ("--local-space", self.local_space.is_some()),
+            ("--standby", self.standby),
+            ("--read-only", self.read_only),
+        ];
+        options.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+
     /// Returns the interval at which a standby or a read-only server looks for changes of the copy.
     pub(crate) fn poll_interval(&self) -> Duration {
         let default =

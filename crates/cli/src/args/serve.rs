@@ -217,6 +217,14 @@ pub(crate) struct ServeArgs {
     /// keys: those that it had are then absent, and no longer answered with 503.
     #[arg(long, value_name = "DIR", help_heading = "Store")]
     pub(crate) accept_loss: Vec<PathBuf>,
+    /// Restore the copy of a lost directory of --data into this empty one, which takes its place
+    ///
+    /// --data names it, too, and all other directories are there. Its keys are served at once; their
+    /// content is fetched from the copy when it is read, and in the background. What the copy lacked
+    /// is lost. The lost disk is refused if it comes back.
+    #[arg(long, value_name = "DIR", help_heading = "Store", requires = "remote")]
+    #[arg(conflicts_with_all = ["read_only", "standby"])]
+    pub(crate) refill: Option<PathBuf>,
     /// Bytes per second that move between the directories of --data; 0 for no limit
     ///
     /// Keys move when a directory is added or retired.

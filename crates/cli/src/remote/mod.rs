@@ -1,22 +1,17 @@
 //! Remote object stores, with the options of the environment and of a file, and the copy of a store
 //! that a server keeps there.
 
+pub(crate) mod copies;
 pub(crate) mod read_only;
 pub(crate) mod standby;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_disk::{Disk, OsDisk};
-use haul_file_store::Store;
-use haul_replicate::{
-    Error, Options, Progress, Remote, Replica, StoreSource, Takeover, Tier, TieredDisk,
-    finish_takeover,
-};
+use haul_replicate::{Options, Progress, Remote};
 
 use crate::args::{Acknowledge, RemoteArgs, ReplicationArgs};
-use crate::report::{Exit, Failure, OrFail, Result, print_message};
+use crate::report::{Exit, Failure, OrFail, Result};
 use crate::secrets::file;
 
 /// The prefixes of the environment variables that are options of a remote store.
@@ -63,19 +58,13 @@ pub(crate) struct Copy {
     pub(crate) options: Options,
     /// The disk space for the local part of the store.
     local_space: Option<u64>,
-    /// The end of the copy, for which the store waits.
+    /// The longest time for which a write waits for the copy; `None` if it does not.
+    ack_time: Option<Duration>,
+    /// The end of the copy, for which a store of its own waits.
     pub(crate) progress: Arc<Progress>,
+    /// The first option that only a store in one directory can have.
+    single_option: Option<&'static str>,
 }
-
-/// The threads that keep a copy.
-pub(crate) struct Running {
-    replica: Replica,
-    tier: Option<Tier>,
-}
-
-/// The size of the cache of a store whose local part is not limited: it is used only until
-/// everything is fetched.
-const CACHE_BYTES: u64 = 256 << 20;
 
 impl Copy {
     /// Returns the copy of the arguments, if they name one. Makes no request.
@@ -91,77 +80,20 @@ impl Copy {
             ..Options::default()
         };
         check(args)?;
-        let progress = Arc::new(match args.ack {
-            Acknowledge::Local => Progress::without_waiting(),
-            Acknowledge::Remote => Progress::new(args.ack_time),
-        });
-        Ok(Some(Self { remote, options, local_space: args.local_space, progress }))
-    }
-
-    /// Returns the disk of a store of which parts are, or may be, only in the copy.
-    pub(crate) fn disk(&self, dir: &Path) -> Result<Option<Arc<TieredDisk>>> {
-        let cannot = || format!("cannot open the directory {}", dir.display());
-        let local = OsDisk::open_or_create(dir).or_fail(cannot)?;
-        let is_needed = TieredDisk::is_needed(&local).or_fail(cannot)?;
-        if !is_needed && self.local_space.is_none() {
-            return Ok(None);
-        }
-        let cache_bytes = self.local_space.map_or(CACHE_BYTES, |space| space / 8);
-        Ok(Some(Arc::new(TieredDisk::new(Arc::new(local), &self.remote, cache_bytes))))
-    }
-
-    /// Claims the copy for an open store, unless a standby has taken it over, and starts to ship.
-    pub(crate) fn start(
-        self,
-        store: &Arc<Store>,
-        dir: &Path,
-        disk: Option<Arc<TieredDisk>>,
-        takeover: Option<Takeover>,
-    ) -> Result<Running> {
-        let cannot = "cannot keep the copy of the store";
-        let local: Arc<dyn Disk> = Arc::new(OsDisk::open(dir).or_fail(|| cannot.to_owned())?);
-        let source = StoreSource::new(Arc::clone(store), Arc::clone(&local));
-        let Self { remote, options, local_space, progress } = self;
-        let started = match takeover {
-            Some(takeover) => takeover.follow(source, options, progress),
-            None => Replica::follow_with(source, &remote, options, progress),
-        };
-        let started = started.and_then(|replica| {
-            finish_takeover(&remote, store, &*local)?;
-            Ok(replica)
-        });
-        let started = started.inspect(|replica| {
-            if let Some(error) = replica.status().last_error {
-                print_message(&format!("the store has no copy yet, retrying: {error}"));
-            }
-        });
-        let replica = started.map_err(|error| {
-            let failure = Failure::new(cannot).exit(Exit::NotStarted);
-            let failure = match error {
-                Error::Fenced { .. } => failure.advise(
-                    "another server continues the copy; restore it into an empty directory",
-                ),
-                Error::NotThisLog { .. } => failure.advise(
-                    "restore the copy into an empty directory, or use another prefix for this store",
-                ),
-                _ => failure,
-            };
-            failure.because(error)
-        })?;
-        let tier = disk.map(|disk| Tier::start(Arc::clone(store), disk, local_space));
-        let tier = tier.transpose().or_fail(|| cannot.to_owned())?;
-        Ok(Running { replica, tier })
+        let ack_time = (args.ack == Acknowledge::Remote).then_some(args.ack_time);
+        Ok(Some(Self {
+            remote,
+            options,
+            local_space: args.local_space,
+            ack_time,
+            progress: new_progress(ack_time),
+            single_option: args.single_option(),
+        }))
     }
 }
 
-/// Ends the threads. Ships the rest, and reports if that fails: the next start ships it.
-pub(crate) fn stop(Running { replica, tier }: Running) {
-    drop(tier);
-    let status = replica.status();
-    if let Err(error) = replica.stop() {
-        let reason = status.stopped.or(status.last_error).unwrap_or_else(|| error.to_string());
-        print_message(&format!("the copy does not contain the last writes: {reason}"));
-    }
+fn new_progress(ack_time: Option<Duration>) -> Arc<Progress> {
+    Arc::new(ack_time.map_or_else(Progress::without_waiting, Progress::new))
 }
 
 /// Parses lines of the form `name = value`.

@@ -3,22 +3,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haul_file_store::{Error, LifecycleObserver, Store};
+use haul_file_store::{Error, LifecycleObserver};
 use haul_replicate::Takeover;
 use haul_s3_server::ServedStore;
-use haul_store_pool::Pool;
+use haul_store_pool::{Member, Pool};
 
 use crate::args::ServeArgs;
 use crate::handover::Predecessor;
 use crate::open_store::{IfMissing, ServerOptions, open_for, read_only_options};
+use crate::remote::Copy;
+use crate::remote::copies::{self, Copies, Running};
 use crate::remote::read_only::ReadOnlyStore;
-use crate::remote::{self, Copy, Running};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 
 /// The store of a server.
 pub(super) enum Backend {
-    /// A store in the directory of this server, and the threads that keep its copy.
-    Own { store: Arc<Pool>, served: Arc<ServedStore>, running: Option<Running> },
+    /// A store in the directories of this server, and the threads that keep their copies.
+    Own { store: Arc<Pool>, served: Arc<ServedStore>, running: Vec<Running> },
     /// The newest state of a copy.
     Copy(ReadOnlyStore),
 }
@@ -38,17 +39,14 @@ impl Backend {
     /// Opens the store, or the newest state of the copy with `--read-only`.
     pub(super) fn open(args: &ServeArgs, copy: Option<Copy>, opening: Opening<'_>) -> Result<Self> {
         let Opening { holder, takeover, observer, predecessor, memory_bytes } = opening;
-        let dir = match &copy {
-            Some(_) => args.open.single_dir("--remote")?,
-            None => Path::new(""),
-        };
         if let Some(copy) = copy.as_ref().filter(|_| args.replication.read_only) {
+            let dir = args.open.single_dir("--read-only")?;
             let options = read_only_options(&args.open, &holder);
             let refresh = args.replication.poll_interval();
             let opened = ReadOnlyStore::open(copy, dir, options, refresh, predecessor);
             return opened.map(Self::Copy);
         }
-        let disk = copy.as_ref().map(|copy| copy.disk(dir)).transpose()?.flatten();
+        let copies = copy.map(|copy| Arc::new(Copies::new(copy, takeover)));
         let shares = args.memory_shares(memory_bytes);
         let options = ServerOptions {
             scrub_rate: args.scrub_rate,
@@ -60,15 +58,22 @@ impl Backend {
             lifecycle_observer: observer,
             enforces_quotas: true,
             accepted_losses: args.accept_loss.clone(),
-            replication: copy.as_ref().map(|copy| Arc::clone(&copy.progress) as _),
-            disk: disk.clone().map(|disk| disk as _),
+            refill: args.refill.clone(),
+            copies: copies.clone().map(|copies| copies as _),
         };
         let create = IfMissing::Create;
-        let (mut store, _damage) = open_for(&args.open, &holder, create, options, predecessor)?;
+        let opened = open_for(&args.open, &holder, create, options, predecessor);
+        let (mut store, _damage) = opened.map_err(|failure| {
+            // Why a copy cannot be kept, with advice.
+            copies.as_ref().and_then(|copies| copies.take_failure()).unwrap_or(failure)
+        })?;
         store.set_move_rate(args.move_rate);
         for dir in &args.accept_loss {
             let dir = dir.display();
             print_message(&format!("{dir} is not in the store: remove its --accept-loss"));
+        }
+        if let Some(dir) = &args.refill {
+            print_refill(&store, dir, copies.as_deref());
         }
         for dir in &args.retire {
             if !store.members().iter().any(|member| member.is_at(dir)) {
@@ -84,8 +89,7 @@ impl Backend {
         }
         create_buckets(&store, &args.buckets)?;
         let store = Arc::new(store);
-        let start = |(copy, own): (Copy, &Arc<Store>)| copy.start(own, dir, disk, takeover);
-        let running = copy.zip(store.own_store()).map(start).transpose()?;
+        let running = copies.map(|copies| copies.take_running()).unwrap_or_default();
         let served = Arc::new(ServedStore::new(Arc::clone(&store)));
         Ok(Self::Own { store, served, running })
     }
@@ -98,12 +102,10 @@ impl Backend {
         }
     }
 
-    /// Ends the threads that keep the copy, after the last request.
+    /// Ends the threads that keep the copies, after the last request.
     pub(super) fn stop_copying(&mut self) {
-        if let Self::Own { running, .. } = self
-            && let Some(running) = running.take()
-        {
-            remote::stop(running);
+        if let Self::Own { running, .. } = self {
+            copies::stop(std::mem::take(running));
         }
     }
 
@@ -120,6 +122,24 @@ impl Backend {
             Self::Copy(copy) => {
                 copy.close();
                 Ok(())
+            }
+        }
+    }
+}
+
+/// Prints what was restored into a directory, or that it was refilled earlier.
+fn print_refill(store: &Pool, dir: &Path, copies: Option<&Copies>) {
+    let name = dir.display();
+    match copies.and_then(Copies::take_restored) {
+        Some(time) => print_message(&format!(
+            "refilled {name} with the copy of {time}: what was stored on the lost disk later is \
+             lost; the content is fetched in the background"
+        )),
+        // A server is started again with the same options.
+        None => {
+            let is_there = |member: &Member| member.is_at(dir) && member.why_missing().is_none();
+            if store.members().iter().any(is_there) {
+                print_message(&format!("{name} is in the store: remove its --refill"));
             }
         }
     }

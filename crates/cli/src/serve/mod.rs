@@ -61,8 +61,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         keep_little_free_memory();
     }
     open_store::check(&args.open)?;
-    if args.replication.remote.is_some() {
-        args.open.single_dir("--remote")?;
+    if let Some(option) = args.replication.single_option() {
+        args.open.single_dir(option)?;
     }
     let copy = Copy::of(&args.replication)?;
     let certificates = Certificates::load(&args.tls)?;

@@ -134,7 +134,7 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     assert_eq!(run(&["get", "b-1/16"]).stdout(), content(16));
     run(&["compact"]);
     run(&["snapshot", "copy"]);
-    let snapshot = ["store", "ls", "b-1", "--data", "copy/1", "--data", "copy/2"];
+    let snapshot = ["store", "ls", "b-1", "--data", "copy/1", "--data", "copy/3"];
     assert_eq!(place.run(&snapshot).code(0).lines().len(), 100);
 }
 
@@ -155,7 +155,9 @@ fn directories_that_do_not_fit_are_refused_with_advice() {
     let mut other = serve(&place, &["d1", "d2"], &["--retire", "other"]);
     assert!(other.stderr_line().contains("other is not in the store"));
     stop(other);
-    let remote = ["--data", "d1", "--data", "d2", "--remote", "file:///tmp/none"];
-    let remote = place.run(&[&["serve"], &remote[..]].concat());
-    assert!(remote.stderr().contains("--remote needs one --data"), "{}", remote.stderr());
+    for option in [&["--lease", "3s"][..], &["--standby"], &["--local-space", "1GiB"]] {
+        let two = ["serve", "--data", "d1", "--data", "d2", "--remote", "s3://backup/haul"];
+        let needed = format!("{} needs one --data", option[0]);
+        place.run(&[&two[..], option].concat()).code(2).stderr_contains(&[&needed]);
+    }
 }

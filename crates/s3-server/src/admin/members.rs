@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use haul_admin_endpoint::Exposition;
 use haul_admin_endpoint::MetricType::Gauge;
+use haul_file_store::ReplicationStatus;
 use haul_store_pool::{Member, Pool, Waiting};
 use serde_json::{Value, json};
+
+use crate::admin::statistics::replication_json;
 
 /// How long a call waits until `/health` names its disk.
 const LONG_WAIT: Duration = Duration::from_secs(5);
@@ -32,6 +35,13 @@ pub(super) fn health(pool: &Pool) -> String {
                  server is restarted\n"
             );
         }
+        let copy = copy_status(member);
+        if let Some(why) = copy.as_ref().and_then(|copy| copy.stopped.as_ref()) {
+            lines +=
+                &format!("degraded: the copy of {dir} has ended: writes of its keys fail: {why}\n");
+        } else if let Some(why) = copy.and_then(|copy| copy.last_error) {
+            lines += &format!("degraded: {dir} cannot be copied, and is copied later: {why}\n");
+        }
         let Waiting { calls, longest } = member.waiting();
         if longest >= LONG_WAIT {
             let seconds = longest.as_secs();
@@ -46,6 +56,10 @@ pub(super) fn health(pool: &Pool) -> String {
         lines += &format!("degraded: a key cannot be moved to its disk: {error}\n");
     }
     lines
+}
+
+fn copy_status(member: &Member) -> Option<ReplicationStatus> {
+    member.store().ok()?.replication_status()
 }
 
 fn is_latched(member: &Member) -> bool {
@@ -65,6 +79,7 @@ pub(super) fn json(pool: &Pool) -> Value {
             "missing": member.why_missing(),
             "latched": stats.as_ref().map(|stats| stats.latched),
             "waiting_seconds": member.waiting().longest.as_secs(),
+            "replication": copy_status(member).map(|status| replication_json(&status)),
             "objects": stats.as_ref().map(|stats| stats.objects),
             "volume_bytes": stats.as_ref().map(|stats| stats.volume_bytes),
             "file_system_bytes": space.map(|(bytes, _)| bytes),
@@ -101,6 +116,16 @@ pub(super) fn metrics(pool: &Pool) -> String {
     });
     let help = "The time for which a call has waited for the disk, in seconds.";
     gauge("haul_member_waiting_seconds", help, &|member| Some(member.waiting().longest.as_secs()));
+    let help =
+        "The time for which the copy of the disk has not had all durable writes, in seconds.";
+    gauge("haul_member_copy_behind_seconds", help, &|member| {
+        Some(copy_status(member)?.behind.map_or(0, |behind| behind.as_secs()))
+    });
+    let help = "1 if the disk could not be copied at the last attempt, or never again.";
+    gauge("haul_member_copy_failing", help, &|member| {
+        let status = copy_status(member)?;
+        Some(u64::from(status.last_error.is_some() || status.stopped.is_some()))
+    });
     gauge("haul_member_objects", "Objects on the disk.", &|member| {
         Some(member.store().ok()?.stats().objects)
     });

@@ -366,9 +366,10 @@ impl Admin {
         members::total_space(&self.store.load())
     }
 
-    /// Returns the reason why replication has stopped, if it has.
+    /// Returns the reason why replication has stopped, if it has. That of one of several disks
+    /// concerns only its keys.
     fn stopped_copy(&self) -> Option<String> {
-        self.store.load().replication_status().and_then(|status| status.stopped)
+        self.store.load().own_store()?.replication_status()?.stopped
     }
 
     /// Returns `true` if the store is replicated with a lease, and the lease has run out.

@@ -14,7 +14,7 @@ use haul_s3_server::{
     Config, Credentials, EncryptionKeys, Inherited, KeyFile, KeyRing, Limits, Listener, Listening,
     Logs, Server, TcpOptions,
 };
-use haul_store_pool::Pool;
+use haul_store_pool::{OpenWith, Pool};
 use haul_testing::{ClientStream, Endpoint, PATIENCE, Transport, server_certificate};
 use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
 use tempfile::TempDir;
@@ -101,7 +101,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Pool {
 pub(crate) fn open_in_memory(options: Options) -> Pool {
     let disks: Vec<Arc<dyn Disk>> =
         (0..members()).map(|_| Arc::new(MemoryDisk::default()) as _).collect();
-    Pool::open_on(&disks, &[], &options).unwrap().0
+    Pool::open_on(&disks, &OpenWith::default(), &options).unwrap().0
 }
 
 impl Running {

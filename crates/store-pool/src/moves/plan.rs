@@ -78,13 +78,11 @@ pub(crate) fn end_moves(table: &mut Table) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::MemberEntry;
 
     fn table(members: u16) -> Table {
         let mut table = Table::with_one_member(1, 1, String::new());
         for number in 1..members {
-            let (id, dir) = (u128::from(number) + 1, String::new());
-            table.members.push(MemberEntry { number, id, dir, log_end: 0, is_leaving: false });
+            table.add(number, u128::from(number) + 1, String::new());
         }
         table
     }

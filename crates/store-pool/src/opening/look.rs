@@ -9,7 +9,7 @@ use crate::opening::plan::Found;
 use crate::pool_file::{self, Copies};
 
 /// A directory that a new file system contains.
-const LOST_AND_FOUND: &str = "lost+found";
+pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 
 /// A directory, and what it contains.
 #[derive(Debug)]
@@ -18,32 +18,40 @@ pub(crate) struct Place {
     /// `None` if the directory does not exist yet.
     pub(crate) disk: Option<Arc<dyn Disk>>,
     pub(crate) found: Found,
+    /// `true` for a member that was restored from its copy, and has the buckets of the copy.
+    pub(crate) is_restored: bool,
 }
 
 /// Looks at a directory.
 pub(crate) fn look(dir: &Path) -> Place {
     let dir = dir.to_path_buf();
     match dir.try_exists() {
-        Ok(false) => return Place { dir, disk: None, found: Found::Nothing },
+        Ok(false) => return Place::without_disk(dir, Found::Nothing),
         Ok(true) => {}
-        Err(error) => {
-            return Place { dir, disk: None, found: Found::Unreadable(error.to_string()) };
-        }
+        Err(error) => return Place::without_disk(dir, Found::Unreadable(error.to_string())),
     }
     match OsDisk::open(&dir) {
-        Ok(disk) => {
-            let disk: Arc<dyn Disk> = Arc::new(disk);
-            Place { dir, found: contents(&*disk), disk: Some(disk) }
-        }
-        Err(error) => Place { dir, disk: None, found: Found::Unreadable(error_chain(&error)) },
+        Ok(disk) => Place { dir, ..Place::on_disk(&(Arc::new(disk) as _)) },
+        Err(error) => Place::without_disk(dir, Found::Unreadable(error_chain(&error))),
     }
 }
 
 impl Place {
+    fn without_disk(dir: PathBuf, found: Found) -> Self {
+        Self { dir, disk: None, found, is_restored: false }
+    }
+
     /// Looks at the root of a disk.
     pub(crate) fn on_disk(disk: &Arc<dyn Disk>) -> Self {
-        let (dir, found) = (disk.root().to_path_buf(), contents(&**disk));
-        Self { dir, disk: Some(Arc::clone(disk)), found }
+        let dir = disk.root().to_path_buf();
+        let (found, is_restored) = match (contents(&**disk), pool_file::is_marked(&**disk)) {
+            (found, Ok(false)) => (found, false),
+            (Found::Unreadable(why), _) => (Found::Unreadable(why), false),
+            (found @ Found::Member(_), Ok(true)) => (found, true),
+            (_, Ok(true)) => (Found::Refilling, false),
+            (_, Err(error)) => (Found::Unreadable(error_chain(&error)), false),
+        };
+        Self { dir, disk: Some(Arc::clone(disk)), found, is_restored }
     }
 }
 

@@ -2,27 +2,31 @@
 
 mod look;
 mod plan;
+mod refill;
+mod stores;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
-use haul_disk::{Disk, OsDisk, error_chain};
-use haul_file_store::{Error, Options, RecoveryReport, Result, SharedQuotas, Store};
+use haul_disk::{Disk, error_chain};
+use haul_file_store::{Error, Options, RecoveryReport, Result, Store};
 use haul_sync::{Mutex, ShardedRwLock};
 
+use crate::copies::{CopiedBy, Copies, OpenWith};
 use crate::member::Member;
 use crate::moves::plan::{end_moves, give_up, spread_slots};
 use crate::opening::look::{Place, look};
 use crate::opening::plan::{Found, OpenPlan, Plan, plan};
+use crate::opening::refill::{refill, take_over_buckets};
+use crate::opening::stores::{Chosen, MemberStore, OpenedStore, StoreOptions, open_or_create};
 use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::progress::MoveCounters;
 use crate::routes::Routes;
 use crate::settling::settle;
 use crate::shared::{Shared, update_log_ends, write_table};
-use crate::table::{MemberEntry, Table};
+use crate::table::{MEMBER_MAX, MemberEntry, Table};
 use crate::upkeep::Upkeep;
 
 /// What opening a pool found and did in one directory.
@@ -43,14 +47,6 @@ pub struct OpenReport {
     pub members: Vec<OpenedMember>,
     /// The directories that were given and have left the pool: all of their keys are in others.
     pub left: Vec<PathBuf>,
-}
-
-/// A store that was opened, and its directory.
-struct OpenedStore {
-    dir: PathBuf,
-    disk: Arc<dyn Disk>,
-    store: Store,
-    recovery: RecoveryReport,
 }
 
 impl Pool {
@@ -80,89 +76,117 @@ impl Pool {
     /// # Durability
     /// All data that the pool returns is on stable storage.
     pub fn open(dirs: &[PathBuf], options: &Options) -> Result<(Self, OpenReport)> {
-        Self::open_without(dirs, &[], options)
+        Self::open_with(dirs, &OpenWith::default(), options)
     }
 
-    /// Opens the pool in `dirs` like [`Pool::open`], and accepts that the members that were last
-    /// open in the directories `lost` are lost, with all their keys: the other members get their
-    /// slots, and the lost ones are refused if they come back.
+    /// Opens the pool in `dirs` like [`Pool::open`], with the copies and the changes in `with`.
+    ///
+    /// A refill happens between the steps 2 and 3 of [`Pool::open`]: when all other members are
+    /// open, the copy of the missing one is restored, and a stop at any time leaves a state from
+    /// which the same call goes on. The member then gets the buckets of the others, of which it may
+    /// have an earlier state, and loses the keys that were moved to others since. What the copy
+    /// lacked is lost. The lost disk is refused if it comes back.
     ///
     /// # Errors
-    /// Fails like [`Pool::open`]; [`Error::Invalid`] if a directory in `lost` is the directory of a
-    /// member that is there, or if yet another member is missing. A directory of no member is
-    /// ignored: its loss may have been accepted earlier.
+    /// Fails like [`Pool::open`]; [`Error::Invalid`] if a directory whose loss is accepted is the
+    /// directory of a member that is there, or if yet another member is missing; [`Error::Invalid`]
+    /// if a directory to refill is not in `dirs` or not empty, or if not exactly one member is
+    /// missing; the errors of [`Copies`].
     ///
     /// # Durability
-    /// The loss is accepted durably when this returns.
-    pub fn open_without(
+    /// The changes are durable when this returns.
+    pub fn open_with(
         dirs: &[PathBuf],
-        lost: &[PathBuf],
+        with: &OpenWith<'_>,
         options: &Options,
     ) -> Result<(Self, OpenReport)> {
         options.check()?;
         // The directories of a pool are recorded, for messages to a process in another directory.
-        let absolute = |dir: &PathBuf| std::path::absolute(dir).ok().unwrap_or_else(|| dir.clone());
-        let all: Vec<PathBuf> = dirs.iter().map(absolute).collect();
-        let lost: Vec<PathBuf> = lost.iter().map(absolute).collect();
+        let absolute = |dir: &Path| std::path::absolute(dir).unwrap_or_else(|_| dir.to_path_buf());
+        let lost: Vec<PathBuf> = with.lost.iter().map(|dir| absolute(dir)).collect();
+        let refill = with.refill.map(absolute);
+        let with = &OpenWith { lost: &lost, refill: refill.as_deref(), ..*with };
         if let [only] = dirs {
             let place = look(only);
             // A store of its own refuses another program's directory before it is changed.
-            if !matches!(place.found, Found::Member(_)) {
-                let (store, recovery) = Store::open(only, options.clone())?;
-                return Ok(Self::single(store, recovery));
+            if !matches!(place.found, Found::Member(_) | Found::Refilling) && with.refill.is_none()
+            {
+                return Self::open_single(only, None, with, options);
             }
-            return Self::open_places(vec![look(&all[0])], &lost, options);
         }
-        Self::open_places(all.iter().map(|dir| look(dir)).collect(), &lost, options)
+        let places = dirs.iter().map(|dir| look(&absolute(dir))).collect();
+        Self::open_places(places, with, options)
     }
 
     /// Opens the pool in the roots of any disks, such as simulated ones, like
-    /// [`Pool::open_without`].
+    /// [`Pool::open_with`].
     ///
     /// # Errors
-    /// Fails like [`Pool::open_without`].
+    /// Fails like [`Pool::open_with`].
     pub fn open_on(
         disks: &[Arc<dyn Disk>],
-        lost: &[PathBuf],
+        with: &OpenWith<'_>,
         options: &Options,
     ) -> Result<(Self, OpenReport)> {
         options.check()?;
-        Self::open_places(disks.iter().map(Place::on_disk).collect(), lost, options)
+        Self::open_places(disks.iter().map(Place::on_disk).collect(), with, options)
     }
 
-    fn single(store: Store, recovery: RecoveryReport) -> (Self, OpenReport) {
+    /// Opens the store in a directory, or in the root of a disk.
+    fn open_single(
+        dir: &Path,
+        disk: Option<Arc<dyn Disk>>,
+        with: &OpenWith<'_>,
+        options: &Options,
+    ) -> Result<(Self, OpenReport)> {
+        let (mut opened_on, mut options) = (disk, options.clone());
+        if let Some(copies) = with.copies {
+            let local = opened_on.clone().map_or_else(|| open_or_create(dir), Ok)?;
+            let CopiedBy { disk, replication } = copies.prepare(None, &local, false)?;
+            opened_on = disk.or(opened_on);
+            options.replication = Some(replication);
+        }
+        let (store, recovery) = match opened_on {
+            Some(disk) => Store::open_on(disk, options)?,
+            None => Store::open(dir, options)?,
+        };
+        let store = Arc::new(store);
+        if let Some(copies) = with.copies {
+            copies.start(None, &store)?;
+        }
         let dir = store.dir().to_path_buf();
         let opened = OpenedMember { dir, recovery, has_joined: false };
         let report = OpenReport { members: vec![opened], left: Vec::new() };
-        (Self::from(Arc::new(store)), report)
+        Ok((Self::from(store), report))
     }
 
     fn open_places(
         places: Vec<Place>,
-        lost: &[PathBuf],
+        with: &OpenWith<'_>,
         options: &Options,
     ) -> Result<(Self, OpenReport)> {
         let names: Vec<String> =
             places.iter().map(|place| place.dir.display().to_string()).collect();
         let found = names.iter().map(String::as_str);
         let found: Vec<_> = found.zip(places.iter().map(|place| place.found.clone())).collect();
+        let invalid = |what: &str| Err(Error::Invalid { what: what.to_owned() });
         match plan(&found).map_err(|what| Error::Invalid { what })? {
-            Plan::Single => {
-                let [Place { disk: Some(disk), .. }] = &*places else {
-                    let what = "there is no directory".to_owned();
-                    return Err(Error::Invalid { what });
-                };
-                let (store, recovery) = Store::open_on(Arc::clone(disk), options.clone())?;
-                Ok(Self::single(store, recovery))
+            Plan::Single | Plan::Begin { .. } if with.refill.is_some() => {
+                invalid("nothing can be refilled: no directory has a member of a pool")
             }
+            Plan::Single => match &*places {
+                [Place { dir, disk: Some(disk), .. }] => {
+                    Self::open_single(dir, Some(Arc::clone(disk)), with, options)
+                }
+                _ => invalid("there is no directory"),
+            },
             _ if options.replication.is_some() => {
-                let what = "a pool of several directories cannot have a copy".to_owned();
-                Err(Error::Invalid { what })
+                invalid("each member of a pool has a copy of its own")
             }
-            Plan::Begin { first } => begin(places, first, options),
+            Plan::Begin { first } => begin(places, first, with, options),
             Plan::Open(mut plan) => {
-                give_up_lost(&mut plan, lost)?;
-                open(places, plan, options)
+                give_up_lost(&mut plan, with.lost)?;
+                open(places, plan, with, options)
             }
         }
     }
@@ -215,56 +239,22 @@ fn random_id() -> Result<u128> {
     Ok(u128::from_le_bytes(haul_disk::random_bytes()?))
 }
 
-/// Returns the options of each member's store.
-fn member_options(options: &Options, quotas: &SharedQuotas, members: u64, number: u16) -> Options {
-    Options {
-        member: number,
-        shared_quotas: Some(quotas.clone()),
-        pinned_bytes_max: options.pinned_bytes_max / members,
-        locked_bytes_max: options.locked_bytes_max / members,
-        index_memory_bytes: (options.index_memory_bytes / members).max(INDEX_MEMORY_MIN),
-        ..options.clone()
-    }
-}
-
-/// The memory for recent changes that a member has at least.
-const INDEX_MEMORY_MIN: u64 = 8 << 20;
-
-/// Opens the stores of some places at once. The number of each is its number in the pool.
-fn open_stores(
-    places: Vec<(Place, u16)>,
-    options: &Options,
-    quotas: &SharedQuotas,
-    members: usize,
-) -> Vec<Result<OpenedStore>> {
-    let open = |(place, number): (Place, u16)| {
-        let options = member_options(options, quotas, members as u64, number);
-        let disk = match place.disk {
-            Some(disk) => disk,
-            None => Arc::new(OsDisk::open_or_create(&place.dir)?),
-        };
-        let (store, recovery) = Store::open_on(Arc::clone(&disk), options)?;
-        Ok(OpenedStore { dir: place.dir, disk, store, recovery })
-    };
-    thread::scope(|scope| {
-        let open = &open;
-        let opening: Vec<_> =
-            places.into_iter().map(|place| scope.spawn(move || open(place))).collect();
-        let panicked = || Err(Error::Stopped { what: "opening a member panicked" });
-        opening.into_iter().map(|opened| opened.join().unwrap_or_else(|_| panicked())).collect()
-    })
-}
-
 /// Makes directories without a pool a pool.
 ///
 /// 1. The store at `first` becomes the first member, and has all slots. After a crash, it is a pool
 ///    of one.
 /// 2. The others join it, as any directory joins a pool.
-fn begin(mut places: Vec<Place>, first: usize, options: &Options) -> Result<(Pool, OpenReport)> {
+fn begin(
+    mut places: Vec<Place>,
+    first: usize,
+    with: &OpenWith<'_>,
+    options: &Options,
+) -> Result<(Pool, OpenReport)> {
     places[..=first].rotate_right(1);
-    let quotas = SharedQuotas::new(options.enforces_quotas);
-    let count = places.len();
-    let opened = open_stores(places.into_iter().zip(0..).collect(), options, &quotas, count);
+    let options = StoreOptions::new(options, places.len(), with.copies);
+    let chosen = places.into_iter().zip(0..);
+    let chosen = chosen.map(|(place, number)| Chosen { place, number, is_new: true }).collect();
+    let opened = options.open_all(chosen);
     let mut opened = opened.into_iter().collect::<Result<Vec<OpenedStore>>>()?.into_iter();
     let Some(first) = opened.next() else {
         return Err(Error::Invalid { what: "a pool has at least one directory".to_owned() });
@@ -274,59 +264,87 @@ fn begin(mut places: Vec<Place>, first: usize, options: &Options) -> Result<(Poo
     let name = first.dir.display().to_string();
     let table = Table::with_one_member(random_id()?, random_id()?, name);
     write_table(&table, &[Some(Arc::clone(&first.disk))])?;
-    let (pool, members) = finish(table, vec![(first.dir.clone(), Ok(first))], joining, true)?;
+    let stores = vec![MemberStore { dir: first.dir.clone(), opened: Ok(first) }];
+    let (pool, members) =
+        Opened { table, stores, joining, must_write: true }.finish(with.copies)?;
     Ok((pool, OpenReport { members, left: Vec::new() }))
 }
 
 /// Opens the members of a pool that exists.
-fn open(places: Vec<Place>, mut plan: OpenPlan, options: &Options) -> Result<(Pool, OpenReport)> {
-    let quotas = SharedQuotas::new(options.enforces_quotas);
+fn open(
+    places: Vec<Place>,
+    mut plan: OpenPlan,
+    with: &OpenWith<'_>,
+    options: &Options,
+) -> Result<(Pool, OpenReport)> {
     let mut places: Vec<Option<Place>> = places.into_iter().map(Some).collect();
     remove_gone(&mut plan);
-    let OpenPlan { mut table, members, joining, left, must_write } = plan;
+    let target = with.refill.map(|dir| refill::target(&plan, &places, dir)).transpose()?.flatten();
+    let OpenPlan { mut table, members, joining, left, mut must_write } = plan;
     let left = left.iter().filter_map(|index| Some(places[*index].take()?.dir)).collect();
     let mut chosen = Vec::new();
     for (entry, member) in table.members.iter().zip(&members) {
         if let Ok(index) = member {
-            chosen.extend(places[*index].take().map(|place| (place, entry.number)));
+            let place = places[*index].take();
+            let member = |place| Chosen { place, number: entry.number, is_new: false };
+            chosen.extend(place.map(member));
         }
     }
-    let first_new = table.members.last().map_or(0, |last| last.number + 1);
-    let new = joining.iter().filter_map(|index| places[*index].take());
-    chosen.extend(new.zip(first_new..));
-    let count = table.members.len() + joining.len();
-    let mut opened = open_stores(chosen, options, &quotas, count).into_iter();
-    let mut stores = Vec::new();
-    for (entry, member) in table.members.iter_mut().zip(members) {
-        let missing = |why| (PathBuf::from(&entry.dir), Err(why));
-        stores.push(match member.map(|_| opened.next()) {
-            Ok(Some(Ok(opened))) => match check_age(&opened, entry.log_end) {
-                Ok(()) => {
-                    entry.dir = opened.dir.display().to_string();
-                    (opened.dir.clone(), Ok(opened))
-                }
-                Err(why) => missing(why),
-            },
-            // Another process has the pool.
-            Ok(Some(Err(error @ Error::InUse { .. }))) => return Err(error),
-            Ok(Some(Err(error))) => missing(error_chain(&error)),
-            Ok(None) => missing("it was not opened".to_owned()),
-            Err(why) => missing(why),
-        });
+    let new = joining.iter().filter_map(|index| places[*index].take()).zip(table.next..);
+    chosen.extend(new.map(|(place, number)| Chosen { place, number, is_new: true }));
+    if usize::from(table.next) + joining.len() > usize::from(MEMBER_MAX) + 1 {
+        return Err(Error::Invalid { what: "too many directories have joined".to_owned() });
     }
+    let options = StoreOptions::new(options, table.members.len() + joining.len(), with.copies);
+    let mut opened = options.open_all(chosen).into_iter();
+    let mut stores = member_stores(&mut table, members, &mut opened)?;
     let joining = opened.collect::<Result<Vec<OpenedStore>>>()?;
     joining.iter().try_for_each(check_joining)?;
-    if stores.iter().all(|(_, store)| store.is_err()) {
-        let reasons = stores.iter().filter_map(|(dir, store)| {
-            Some(format!("{}: {}", dir.display(), store.as_ref().err()?))
+    if let Some(target) = target
+        && let Some(place) = places[target.place].take()
+    {
+        let dir = place.dir.clone();
+        let refilled = refill(&mut table, &stores, target, place, &options)?;
+        stores[target.position] = MemberStore { dir, opened: Ok(refilled) };
+        must_write = true;
+    }
+    if stores.iter().all(|store| store.opened.is_err()) {
+        let reasons = stores.iter().filter_map(|MemberStore { dir, opened }| {
+            Some(format!("{}: {}", dir.display(), opened.as_ref().err()?))
         });
         let reasons = reasons.collect::<Vec<_>>().join("; ");
         return Err(Error::Invalid {
             what: format!("no member of the pool can be opened: {reasons}"),
         });
     }
-    let (pool, members) = finish(table, stores, joining, must_write)?;
+    let (pool, members) = Opened { table, stores, joining, must_write }.finish(with.copies)?;
     Ok((pool, OpenReport { members, left }))
+}
+
+/// Takes the store of each member that has a directory from `opened`.
+///
+/// # Errors
+/// [`Error::InUse`]: another process has the pool.
+fn member_stores(
+    table: &mut Table,
+    members: Vec<std::result::Result<usize, String>>,
+    opened: &mut impl Iterator<Item = Result<OpenedStore>>,
+) -> Result<Vec<MemberStore>> {
+    let mut stores = Vec::new();
+    for (entry, member) in table.members.iter_mut().zip(members) {
+        let store = match member.map(|_| opened.next()) {
+            Ok(Some(Ok(opened))) => check_age(&opened, entry.log_end).map(|()| opened),
+            Ok(Some(Err(error @ Error::InUse { .. }))) => return Err(error),
+            Ok(Some(Err(error))) => Err(error_chain(&error)),
+            Ok(None) => Err("it was not opened".to_owned()),
+            Err(why) => Err(why),
+        };
+        if let Ok(opened) = &store {
+            entry.dir = opened.dir.display().to_string();
+        }
+        stores.push(MemberStore { dir: PathBuf::from(&entry.dir), opened: store });
+    }
+    Ok(stores)
 }
 
 /// Gives the slots of the members in `lost` to the others.
@@ -354,7 +372,8 @@ fn give_up_lost(plan: &mut OpenPlan, lost: &[PathBuf]) -> Result<()> {
             .filter_map(|entry| Some((entry.number, sizes(entry.number)?)))
             .collect();
         give_up(&mut plan.table, number, |number| sizes.get(&number).copied().unwrap_or(1));
-        plan.table.generation += 1;
+        // The lost disk may have the table of one more change, which the others did not get.
+        plan.table.generation += 2;
         plan.must_write = true;
     }
     if !lost.is_empty() && plan.members.iter().any(std::result::Result::is_err) {
@@ -402,50 +421,91 @@ fn check_age(opened: &OpenedStore, log_end: u64) -> std::result::Result<(), Stri
     Err(format!("it is an older copy: its log ends at {end:016x}, and had reached {log_end:016x}"))
 }
 
-/// Completes the opening of a pool with a table: see [`Pool::open`], from step 3.
-fn finish(
-    mut table: Table,
-    stores: Vec<(PathBuf, std::result::Result<OpenedStore, String>)>,
+/// A pool whose stores are open.
+struct Opened {
+    table: Table,
+    /// The members of the table.
+    stores: Vec<MemberStore>,
+    /// The stores that are to join.
     joining: Vec<OpenedStore>,
-    mut must_write: bool,
-) -> Result<(Pool, Vec<OpenedMember>)> {
-    let (mut members, mut disks, mut reports) = (Vec::new(), Vec::new(), Vec::new());
-    let mut add =
-        |number, dir: PathBuf, opened: std::result::Result<OpenedStore, String>, has_joined| {
-            let (store, disk) = match opened {
-                Ok(OpenedStore { disk, store, recovery, .. }) => {
-                    reports.push(OpenedMember { dir: dir.clone(), recovery, has_joined });
-                    (Ok(Arc::new(store)), Some(disk))
-                }
-                Err(why) => (Err(why), None),
-            };
-            members.push(Member::new(number, dir, store));
-            disks.push(disk);
+    must_write: bool,
+}
+
+impl Opened {
+    /// Completes the opening of the pool: see [`Pool::open`], from step 3.
+    fn finish(self, copies: Option<&dyn Copies>) -> Result<(Pool, Vec<OpenedMember>)> {
+        let Self { mut table, stores, joining, must_write } = self;
+        let mut parts = Parts::default();
+        for (entry, MemberStore { dir, opened }) in table.members.iter().zip(stores) {
+            parts.add(entry.number, dir, opened, false);
+        }
+        let has_joined = !joining.is_empty();
+        for opened in joining {
+            let (number, dir) = (opened.number, opened.dir.clone());
+            table.add(number, random_id()?, dir.display().to_string());
+            table.generation += 1;
+            parts.add(number, dir, Ok(opened), true);
+            write_table(&table, &parts.disks)?;
+        }
+        let Parts { members, disks, reports, restored } = parts;
+        if let Some(copies) = copies {
+            for member in &members {
+                member.store().ok().map_or(Ok(()), |it| copies.start(Some(member.number), it))?;
+            }
+        }
+        take_over_buckets(&table, &members, &restored, &disks)?;
+        let must_write = must_write || has_joined;
+        let pool = settled(table, members, disks, Changes { has_joined, must_write })?;
+        Ok((pool, reports))
+    }
+}
+
+/// What the members of a pool become, in their order.
+#[derive(Default)]
+struct Parts {
+    members: Vec<Member>,
+    disks: Vec<Option<Arc<dyn Disk>>>,
+    reports: Vec<OpenedMember>,
+    /// The positions of the members that were restored from their copies.
+    restored: Vec<usize>,
+}
+
+impl Parts {
+    fn add(
+        &mut self,
+        number: u16,
+        dir: PathBuf,
+        opened: std::result::Result<OpenedStore, String>,
+        has_joined: bool,
+    ) {
+        let (store, disk) = match opened {
+            Ok(OpenedStore { disk, store, recovery, is_restored, .. }) => {
+                self.reports.push(OpenedMember { dir: dir.clone(), recovery, has_joined });
+                self.restored.extend(is_restored.then_some(self.members.len()));
+                (Ok(store), Some(disk))
+            }
+            Err(why) => (Err(why), None),
         };
-    for (entry, (dir, opened)) in table.members.iter().zip(stores) {
-        add(entry.number, dir, opened, false);
+        self.members.push(Member::new(number, dir, store));
+        self.disks.push(disk);
     }
-    let mut new = Vec::new();
-    for opened in joining {
-        let number = table
-            .next_number()
-            .map_or(0, |next| next + u16::try_from(new.len()).unwrap_or(u16::MAX));
-        new.push(MemberEntry {
-            number,
-            id: random_id()?,
-            dir: opened.dir.display().to_string(),
-            log_end: 0,
-            is_leaving: false,
-        });
-        add(number, opened.dir.clone(), Ok(opened), true);
-    }
-    let has_joined = !new.is_empty();
-    must_write |= has_joined;
-    for entry in new {
-        table.members.push(entry);
-        table.generation += 1;
-        write_table(&table, &disks)?;
-    }
+}
+
+/// What changed while a pool was opened.
+#[derive(Clone, Copy)]
+struct Changes {
+    has_joined: bool,
+    must_write: bool,
+}
+
+/// Makes the buckets of all members equal, spreads slots to those that have joined, and starts the
+/// pool.
+fn settled(
+    mut table: Table,
+    members: Vec<Member>,
+    disks: Vec<Option<Arc<dyn Disk>>>,
+    Changes { has_joined, mut must_write }: Changes,
+) -> Result<Pool> {
     let open: Vec<&Store> =
         members.iter().filter_map(|member| member.store().ok().map(|store| &**store)).collect();
     let unsettled = settle(&open)
@@ -480,7 +540,7 @@ fn finish(
     });
     let members = Arc::new(members);
     let upkeep = Some(Upkeep::start(&members, &shared)?);
-    Ok((Pool { members, shared: Some(shared), upkeep }, reports))
+    Ok(Pool { members, shared: Some(shared), upkeep })
 }
 
 /// Returns the size of each member's file system, by which slots are spread; 1 for each if a size

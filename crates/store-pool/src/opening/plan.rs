@@ -11,8 +11,24 @@ pub(crate) enum Found {
     Store,
     /// A store with a pool file.
     Member(PoolFile),
+    /// Parts of a member that was being restored from its copy.
+    Refilling,
     /// It cannot be read, for this reason.
     Unreadable(String),
+}
+
+/// The reason why a directory with [`Found::Refilling`] cannot be used.
+const REFILLING: &str = "its refill was interrupted; refill it again, or empty it";
+
+impl Found {
+    /// Returns the reason why the directory can neither be used as it is nor join.
+    fn why_unusable(&self) -> Option<&str> {
+        match self {
+            Self::Refilling => Some(REFILLING),
+            Self::Unreadable(why) => Some(why),
+            Self::Nothing | Self::Store | Self::Member(_) => None,
+        }
+    }
 }
 
 /// The use of the directories, by their index.
@@ -63,10 +79,8 @@ pub(crate) fn plan(dirs: &[(&str, Found)]) -> Result<Plan, String> {
     let (members, others) = sort(dirs, &mut plan)?;
     let is_whole = members.iter().all(Option::is_some);
     if is_whole {
-        let unreadable = |index: &&usize| matches!(dirs[**index].1, Found::Unreadable(_));
-        if let Some(index) = others.iter().find(unreadable)
-            && let (dir, Found::Unreadable(why)) = &dirs[*index]
-        {
+        let mut unusable = others.iter().map(|index| &dirs[*index]);
+        if let Some((dir, why)) = unusable.find_map(|(dir, it)| Some((dir, it.why_unusable()?))) {
             return Err(format!("{dir} cannot join the pool: {why}"));
         }
         plan.joining = others;
@@ -124,7 +138,7 @@ fn sort(
                     ));
                 }
             },
-            Found::Nothing | Found::Store | Found::Unreadable(_) => others.push(index),
+            _ => others.push(index),
         }
     }
     Ok((members, others))
@@ -141,11 +155,13 @@ fn others_of<'a>(plan: &OpenPlan, dirs: &'a [(&'a str, Found)]) -> Vec<&'a (&'a 
 /// Returns the reason why the member that was last open in `last` is missing.
 fn why_missing(dirs: &[(&str, Found)], others: &[&(&str, Found)], last: &str) -> String {
     match others.iter().find(|(dir, _)| *dir == last) {
-        Some((_, Found::Unreadable(why))) => why.clone(),
         Some((_, Found::Store)) => {
             "it has a store, but lost the files that say to which pool it belongs".to_owned()
         }
-        Some(_) => "the directory is empty: its disk may not be mounted".to_owned(),
+        Some((_, found)) => {
+            let empty = "the directory is empty: its disk may not be mounted";
+            found.why_unusable().unwrap_or(empty).to_owned()
+        }
         None if dirs.iter().any(|(dir, _)| *dir == last) => {
             "the directory now has another member".to_owned()
         }
@@ -187,12 +203,9 @@ fn member_in(table: &Table, file: &PoolFile) -> Option<usize> {
 
 /// Chooses the first member of a new pool: the directory with a store, or the first one.
 fn begin(dirs: &[(&str, Found)]) -> Result<Plan, String> {
-    let unreadable = dirs.iter().find_map(|(dir, found)| match found {
-        Found::Unreadable(why) => Some(format!("{dir} cannot be read: {why}")),
-        _ => None,
-    });
-    if let Some(why) = unreadable {
-        return Err(why);
+    let mut unusable = dirs.iter().map(|(dir, found)| Some((dir, found.why_unusable()?)));
+    if let Some((dir, why)) = unusable.find_map(|it| it) {
+        return Err(format!("{dir} cannot be used: {why}"));
     }
     let first = dirs.iter().position(|(_, found)| matches!(found, Found::Store));
     Ok(Plan::Begin { first: first.unwrap_or(0) })

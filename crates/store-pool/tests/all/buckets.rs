@@ -6,7 +6,7 @@ use haul_disk_sim::{Crash, Crashes, Device, MemoryDisk, crash_everywhere};
 use haul_file_store::{
     Attributes, Error, Expiry, Lifecycle, LifecycleRule, NewBucket, Quota, Versioning,
 };
-use haul_store_pool::Pool;
+use haul_store_pool::{OpenWith, Pool};
 
 use crate::{BUCKET, fill, open};
 
@@ -112,7 +112,8 @@ fn bucket_that_was_used_while_a_deletion_was_in_doubt_is_kept() {
     pool.create_bucket(BUCKET).unwrap();
     pool.close().unwrap();
     // The deletion reached the first member only, which then is missing.
-    let first = Pool::open_on(&crate::dirs(&disk, [0]), &[], &crate::small()).unwrap().0;
+    let first =
+        Pool::open_on(&crate::dirs(&disk, [0]), &OpenWith::default(), &crate::small()).unwrap().0;
     first.stores().next().unwrap().delete_bucket(BUCKET).unwrap();
     first.close().unwrap();
     let rest = open(&disk, 1..3);

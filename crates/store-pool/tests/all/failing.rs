@@ -6,7 +6,7 @@ use std::thread;
 use haul_disk::{Disk, Op};
 use haul_disk_sim::{FaultyDisk, MemoryDisk};
 use haul_file_store::{Attributes, Error, ObjectInfo, OngoingFailure, Options, Precondition};
-use haul_store_pool::{Pool, Waiting};
+use haul_store_pool::{OpenWith, Pool, Waiting};
 use haul_testing::eventually;
 use rustix::io::Errno;
 
@@ -28,7 +28,7 @@ fn open(disks: &[MemoryDisk]) -> Pool {
 
 fn open_with(disks: &[MemoryDisk], options: &Options) -> Pool {
     let disks: Vec<Arc<dyn Disk>> = disks.iter().map(|disk| Arc::new(disk.clone()) as _).collect();
-    Pool::open_on(&disks, &[], options).unwrap().0
+    Pool::open_on(&disks, &OpenWith::default(), options).unwrap().0
 }
 
 fn try_put(pool: &Pool, number: u64) -> haul_file_store::Result<ObjectInfo> {
@@ -42,7 +42,7 @@ fn disk_that_dies_fails_its_own_keys_only() {
     let dying = Arc::new(FaultyDisk::new(Arc::new(disks[1].clone())));
     let all: [Arc<dyn Disk>; 3] =
         [Arc::new(disks[0].clone()), Arc::clone(&dying) as _, Arc::new(disks[2].clone())];
-    let pool = Pool::open_on(&all, &[], &small()).unwrap().0;
+    let pool = Pool::open_on(&all, &OpenWith::default(), &small()).unwrap().0;
     let is_on_it =
         |number: &u64| pool.members()[1].store().unwrap().stat(BUCKET, &key(*number)).is_ok();
     let (gone, kept): (Vec<u64>, Vec<u64>) = (0..60).partition(is_on_it);
@@ -78,7 +78,7 @@ fn disk_that_does_not_respond_keeps_few_calls_waiting() {
     let hanging = Arc::new(FaultyDisk::new(Arc::new(disks[1].clone())));
     let all: [Arc<dyn Disk>; 3] =
         [Arc::new(disks[0].clone()), Arc::clone(&hanging) as _, Arc::new(disks[2].clone())];
-    let pool = Pool::open_on(&all, &[], &small()).unwrap().0;
+    let pool = Pool::open_on(&all, &OpenWith::default(), &small()).unwrap().0;
     let is_on_it =
         |number: &u64| pool.members()[1].store().unwrap().stat(BUCKET, &key(*number)).is_ok();
     let (on_it, others): (Vec<u64>, Vec<u64>) = (0..60).partition(is_on_it);
@@ -181,7 +181,7 @@ fn member_without_an_intact_table_is_missing() {
     names.iter().for_each(|name| disks[1].remove(name).unwrap());
     let dirs: Vec<Arc<dyn Disk>> = disks.iter().map(|disk| Arc::new(disk.clone()) as _).collect();
     // All three have the same path in memory, so that the place of the missing one is not known.
-    let pool = Pool::open_on(&dirs, &[], &small()).unwrap().0;
+    let pool = Pool::open_on(&dirs, &OpenWith::default(), &small()).unwrap().0;
     let why = pool.members()[1].why_missing().unwrap();
     assert!(why.contains("lost the files that say to which pool it belongs"), "{why}");
     put(&pool, &key((0..60).find(|number| get(&pool, &key(*number)).is_ok()).unwrap()), b"");

@@ -10,7 +10,7 @@ use haul_testing::Random;
 use crate::{
     BUCKET, check, content, dirs, fill, get, key, listed, open, put, small, spread, wait_for_moves,
 };
-use haul_store_pool::Pool;
+use haul_store_pool::{OpenWith, Pool};
 
 #[test]
 fn store_of_its_own_grows_to_a_pool() {
@@ -55,7 +55,7 @@ fn member_leaves_and_the_others_have_its_keys() {
     assert_eq!(pool.members().len(), 2);
     check(&pool, 0..150);
     pool.close().unwrap();
-    let (pool, report) = Pool::open_on(&dirs(&disk, 0..3), &[], &small()).unwrap();
+    let (pool, report) = Pool::open_on(&dirs(&disk, 0..3), &OpenWith::default(), &small()).unwrap();
     assert_eq!((pool.members().len(), report.left), (2, vec![dir]));
     pool.close().unwrap();
     let mut pool = open(&disk, 1..3);

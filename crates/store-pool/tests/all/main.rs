@@ -9,6 +9,8 @@ mod members;
 mod objects;
 mod old_copies;
 mod quotas;
+mod refill;
+mod refill_crash;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use std::time::{Duration, Instant};
 use haul_disk::{Disk, Subdir};
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Attributes, ListRequest, ObjectInfo, Options, Precondition};
-use haul_store_pool::Pool;
+use haul_store_pool::{OpenWith, Pool};
 use haul_testing::{PATIENCE, noise};
 
 const BUCKET: &str = "bucket";
@@ -49,12 +51,12 @@ fn dirs(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>) -> Vec<Arc<
 
 /// Opens the pool in these directories of a disk.
 fn open(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>) -> Pool {
-    Pool::open_on(&dirs(disk, numbers), &[], &small()).unwrap().0
+    Pool::open_on(&dirs(disk, numbers), &OpenWith::default(), &small()).unwrap().0
 }
 
 /// Returns the error of opening these directories.
 fn refusal(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>) -> String {
-    Pool::open_on(&dirs(disk, numbers), &[], &small()).unwrap_err().to_string()
+    Pool::open_on(&dirs(disk, numbers), &OpenWith::default(), &small()).unwrap_err().to_string()
 }
 
 fn put(pool: &Pool, key: &str, bytes: &[u8]) -> ObjectInfo {

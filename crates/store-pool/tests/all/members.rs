@@ -1,10 +1,12 @@
 //! Missing members, and directories that do not fit.
 
+use std::path::PathBuf;
+
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{
     Attributes, Deletion, Error, ListRequest, NewBucket, Precondition, Versioning,
 };
-use haul_store_pool::Pool;
+use haul_store_pool::{OpenWith, Pool};
 
 use crate::{BUCKET, check, content, dirs, fill, get, key, open, put, refusal, small};
 
@@ -86,6 +88,10 @@ fn buckets_do_not_change_while_a_member_is_missing() {
     assert!(ids.iter().all(|id| *id == ids[0]));
 }
 
+fn accept(lost: &PathBuf) -> OpenWith<'_> {
+    OpenWith { lost: std::slice::from_ref(lost), ..OpenWith::default() }
+}
+
 #[test]
 fn loss_of_a_member_can_be_accepted() {
     let disk = MemoryDisk::default();
@@ -94,16 +100,15 @@ fn loss_of_a_member_can_be_accepted() {
     let is_lost = |number: &u64| get(&pool, &key(*number)).is_err();
     let (gone, kept): (Vec<u64>, Vec<u64>) = (0..120).partition(is_lost);
     pool.close().unwrap();
-    let there = Pool::open_on(&dirs(&disk, 0..3), std::slice::from_ref(&lost), &small());
+    let there = Pool::open_on(&dirs(&disk, 0..3), &accept(&lost), &small());
     let there = there.unwrap_err().to_string();
     assert!(there.contains("d1 is not missing"), "{there}");
-    let two = Pool::open_on(&dirs(&disk, [0]), std::slice::from_ref(&lost), &small()).unwrap_err();
+    let two = Pool::open_on(&dirs(&disk, [0]), &accept(&lost), &small()).unwrap_err();
     assert!(two.to_string().contains("another member is missing, too"), "{two}");
 
     for _ in 0..2 {
         // A server is started again with the same options.
-        let lost = std::slice::from_ref(&lost);
-        let accepted = Pool::open_on(&dirs(&disk, [0, 2]), lost, &small()).unwrap().0;
+        let accepted = Pool::open_on(&dirs(&disk, [0, 2]), &accept(&lost), &small()).unwrap().0;
         assert_eq!(accepted.members().len(), 2);
         accepted.close().unwrap();
     }
@@ -157,10 +162,10 @@ fn directories_that_do_not_form_a_pool_are_refused() {
     assert_eq!(open(&disk, [4]).buckets().unwrap().len(), 1);
     let missing = refusal(&disk, [0, 4]);
     assert!(missing.contains("does not belong to the pool, of which a member is missing"));
-    let none = Pool::open_on(&[], &[], &small()).unwrap_err();
+    let none = Pool::open_on(&[], &OpenWith::default(), &small()).unwrap_err();
     assert!(none.to_string().contains("at least one directory"), "{none}");
     let in_use = open(&disk, 0..2);
-    let error = Pool::open_on(&dirs(&disk, [1]), &[], &small()).unwrap_err();
+    let error = Pool::open_on(&dirs(&disk, [1]), &OpenWith::default(), &small()).unwrap_err();
     assert!(matches!(error, Error::InUse { .. }), "{error}");
     drop(in_use);
 }

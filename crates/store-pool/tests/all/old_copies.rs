@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haul_disk::Disk;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::Error;
-use haul_store_pool::Pool;
+use haul_store_pool::{OpenWith, Pool};
 
 use crate::{BUCKET, check, fill, get, key, small};
 
@@ -25,7 +25,7 @@ fn pool_and_old_copy() -> ([MemoryDisk; 3], MemoryDisk) {
 
 fn open(disks: &[MemoryDisk]) -> haul_file_store::Result<Pool> {
     let disks: Vec<Arc<dyn Disk>> = disks.iter().map(|disk| Arc::new(disk.clone()) as _).collect();
-    Pool::open_on(&disks, &[], &small()).map(|(pool, _)| pool)
+    Pool::open_on(&disks, &OpenWith::default(), &small()).map(|(pool, _)| pool)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tests `haul serve --remote` and `haul store restore`; the remote store is another `haul serve`.
 
+mod disks;
 mod engines;
 mod loss;
 mod read_only;
