@@ -31,6 +31,20 @@ fn open_with(disks: &[MemoryDisk], options: &Options) -> Pool {
     Pool::open_on(&disks, &OpenWith::default(), options).unwrap().0
 }
 
+/// Opens the pool of [`disks`] with faults in the second one. Returns the numbers of its objects, and
+/// those of the others.
+fn open_faulty(disks: &[MemoryDisk; 3]) -> (Pool, FaultyDisk, Vec<u64>, Vec<u64>) {
+    let faulty = FaultyDisk::new(Arc::new(disks[1].clone()));
+    let all: [Arc<dyn Disk>; 3] =
+        [Arc::new(disks[0].clone()), Arc::new(faulty.clone()), Arc::new(disks[2].clone())];
+    let pool = Pool::open_on(&all, &OpenWith::default(), &small()).unwrap().0;
+    let is_on_it =
+        |number: &u64| pool.members()[1].store().unwrap().stat(BUCKET, &key(*number)).is_ok();
+    let (on_it, others): (Vec<u64>, Vec<u64>) = (0..60).partition(is_on_it);
+    assert!(on_it.len() > 5 && others.len() > 20);
+    (pool, faulty, on_it, others)
+}
+
 fn try_put(pool: &Pool, number: u64) -> haul_file_store::Result<ObjectInfo> {
     let (content, none) = (content(number), Attributes::new());
     pool.put(BUCKET, &key(number), &content, &none, &Precondition::None)
@@ -39,14 +53,7 @@ fn try_put(pool: &Pool, number: u64) -> haul_file_store::Result<ObjectInfo> {
 #[test]
 fn disk_that_dies_fails_its_own_keys_only() {
     let disks = disks();
-    let dying = Arc::new(FaultyDisk::new(Arc::new(disks[1].clone())));
-    let all: [Arc<dyn Disk>; 3] =
-        [Arc::new(disks[0].clone()), Arc::clone(&dying) as _, Arc::new(disks[2].clone())];
-    let pool = Pool::open_on(&all, &OpenWith::default(), &small()).unwrap().0;
-    let is_on_it =
-        |number: &u64| pool.members()[1].store().unwrap().stat(BUCKET, &key(*number)).is_ok();
-    let (gone, kept): (Vec<u64>, Vec<u64>) = (0..60).partition(is_on_it);
-    assert!(gone.len() > 5 && kept.len() > 20);
+    let (pool, dying, gone, kept) = open_faulty(&disks);
     dying.fail_always(Op::Read, Errno::IO);
     for number in &kept {
         assert_eq!(get(&pool, &key(*number)).unwrap(), content(*number));
@@ -75,13 +82,7 @@ fn disk_that_dies_fails_its_own_keys_only() {
 #[test]
 fn disk_that_does_not_respond_keeps_few_calls_waiting() {
     let disks = disks();
-    let hanging = Arc::new(FaultyDisk::new(Arc::new(disks[1].clone())));
-    let all: [Arc<dyn Disk>; 3] =
-        [Arc::new(disks[0].clone()), Arc::clone(&hanging) as _, Arc::new(disks[2].clone())];
-    let pool = Pool::open_on(&all, &OpenWith::default(), &small()).unwrap().0;
-    let is_on_it =
-        |number: &u64| pool.members()[1].store().unwrap().stat(BUCKET, &key(*number)).is_ok();
-    let (on_it, others): (Vec<u64>, Vec<u64>) = (0..60).partition(is_on_it);
+    let (pool, hanging, on_it, others) = open_faulty(&disks);
     hanging.block(Op::Sync);
     thread::scope(|scope| {
         let put = |_| scope.spawn(|| try_put(&pool, on_it[0]));

@@ -139,7 +139,10 @@ fn key_with_many_versions_is_moved_in_batches() {
 
 #[test]
 fn stores_with_different_buckets_are_rejected() {
-    let pair = Pair::create(&MemoryDisk::default(), Kind::Plain);
+    let millis = Arc::new(AtomicU64::new(1_800_000_000_000));
+    let options = || Options { time: TimeSource::Manual(Arc::clone(&millis)), ..small() };
+    let disks = [MemoryDisk::default(), MemoryDisk::default()];
+    let pair = Pair::create_on(disks.each_ref(), Kind::Plain, [options(), options()]);
     let [from, to] = &pair.stores;
     put(from, KEY, b"bytes");
     let rejected =
@@ -150,7 +153,7 @@ fn stores_with_different_buckets_are_rejected() {
     assert_eq!(from.move_key(to, BUCKET, KEY).unwrap().objects, 1);
     from.create_bucket("another").unwrap();
     // Buckets of the same millisecond may have the same identity.
-    thread::sleep(Duration::from_millis(2));
+    millis.fetch_add(1, Ordering::Relaxed);
     to.create_bucket("another").unwrap();
     assert!(rejected(from.move_key(to, "another", KEY)));
     let missing = from.move_key(to, "missing", KEY);
