@@ -242,7 +242,13 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use haul_disk::Op;
     use haul_disk_sim::{MemoryDisk, Survival};
+    use rustix::io::Errno;
 
     use super::*;
 
@@ -278,6 +284,32 @@ mod tests {
         file.remove(1, Lsn::new(2, 4096)).unwrap();
         file.add(&volumes).unwrap();
         assert_eq!(file.numbers(), [2]);
+    }
+
+    #[test]
+    fn check_does_not_wait_for_a_write() {
+        let disk = MemoryDisk::default();
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let file = ManifestFile::open(&shared, Manifest::default(), true).unwrap();
+        disk.block(Op::Sync);
+        let checked = thread::scope(|scope| {
+            scope.spawn(|| file.add(&[VolumeId { number: 1, nonce: 1 }]).unwrap());
+            disk.wait_until_blocked();
+            let (sender, checked) = mpsc::channel();
+            let file = &file;
+            scope.spawn(move || sender.send(file.check()));
+            let checked = checked.recv_timeout(Duration::from_secs(10));
+            disk.unblock();
+            checked
+        });
+        checked.expect("the check waits for the disk").unwrap();
+        disk.fail(Op::Sync, 1, 1, Errno::IO);
+        file.add(&[VolumeId { number: 2, nonce: 1 }]).unwrap_err();
+        assert!(matches!(file.check(), Err(Error::Stopped { .. })));
+        assert!(matches!(
+            file.add(&[VolumeId { number: 3, nonce: 1 }]),
+            Err(Error::Stopped { .. })
+        ));
     }
 
     #[test]
