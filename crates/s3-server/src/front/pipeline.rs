@@ -60,6 +60,20 @@ pub(crate) struct Received {
     pub(super) visit: Option<Box<Visit>>,
 }
 
+impl Received {
+    /// Returns a request about which nothing else is known yet.
+    pub(super) fn new(
+        started: Instant,
+        head: Head,
+        (connection, memory): (Connection, PeerMemory),
+        operation: Option<Operation>,
+        verified: S3Result<Verified>,
+    ) -> Self {
+        let (head, allowed, missed, visit) = (Arc::new(head), None, None, None);
+        Self { started, head, connection, memory, operation, verified, allowed, missed, visit }
+    }
+}
+
 impl Front {
     /// Parses a request's head, and verifies its signature.
     pub(crate) fn receive(
@@ -79,18 +93,7 @@ impl Front {
             (Err(error), Ok(_)) => (None, Err(error)),
             (operation, verified) => (operation.ok().flatten(), verified),
         };
-        let head = Arc::new(head);
-        Received {
-            started,
-            head,
-            connection,
-            memory,
-            operation,
-            verified,
-            allowed: None,
-            missed: None,
-            visit: None,
-        }
+        Received::new(started, head, (connection, memory), operation, verified)
     }
 
     /// Returns a console request. Its client was authenticated by other means.
@@ -107,18 +110,7 @@ impl Front {
             Ok(operation) => (operation, Ok(Verified { principal, payload })),
             Err(error) => (operation_of(&head).ok().flatten(), Err(error)),
         };
-        let (started, head) = (Instant::now(), Arc::new(head));
-        Received {
-            started,
-            head,
-            connection,
-            memory,
-            operation,
-            verified,
-            allowed: None,
-            missed: None,
-            visit: None,
-        }
+        Received::new(Instant::now(), head, (connection, memory), operation, verified)
     }
 
     /// Rejects requests that no client may send.

@@ -63,18 +63,8 @@ impl Front {
             Method::HEAD => Some(Operation::HeadObject),
             _ => None,
         };
-        let head = Arc::new(head);
-        Received {
-            started,
-            head,
-            connection,
-            memory,
-            operation,
-            verified,
-            allowed: None,
-            missed: None,
-            visit,
-        }
+        let received = Received::new(started, head, (connection, memory), operation, verified);
+        Received { visit, ..received }
     }
 
     /// Returns the request's website. If the website does not redirect the request, the name in the
