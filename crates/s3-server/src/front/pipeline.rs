@@ -65,7 +65,8 @@ impl Received {
     pub(super) fn new(
         started: Instant,
         head: Head,
-        (connection, memory): (Connection, PeerMemory),
+        connection: Connection,
+        memory: PeerMemory,
         operation: Option<Operation>,
         verified: S3Result<Verified>,
     ) -> Self {
@@ -93,7 +94,7 @@ impl Front {
             (Err(error), Ok(_)) => (None, Err(error)),
             (operation, verified) => (operation.ok().flatten(), verified),
         };
-        Received::new(started, head, (connection, memory), operation, verified)
+        Received::new(started, head, connection, memory, operation, verified)
     }
 
     /// Returns a console request. Its client was authenticated by other means.
@@ -110,7 +111,7 @@ impl Front {
             Ok(operation) => (operation, Ok(Verified { principal, payload })),
             Err(error) => (operation_of(&head).ok().flatten(), Err(error)),
         };
-        Received::new(Instant::now(), head, (connection, memory), operation, verified)
+        Received::new(Instant::now(), head, connection, memory, operation, verified)
     }
 
     /// Rejects requests that no client may send.

@@ -63,7 +63,7 @@ impl Front {
             Method::HEAD => Some(Operation::HeadObject),
             _ => None,
         };
-        let received = Received::new(started, head, (connection, memory), operation, verified);
+        let received = Received::new(started, head, connection, memory, operation, verified);
         Received { visit, ..received }
     }
 
