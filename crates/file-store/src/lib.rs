@@ -103,6 +103,8 @@ mod counters;
 mod damage;
 mod deletion;
 mod error;
+mod event_queues;
+mod events;
 mod expiration;
 mod failures;
 mod format;
@@ -112,6 +114,7 @@ mod key_move;
 mod keys;
 mod keyspace;
 mod lifecycle;
+mod lifecycle_events;
 mod locks;
 mod maintenance;
 mod manifest;
@@ -151,6 +154,8 @@ pub use compaction::volume_map::{VolumeExtent, VolumeMap};
 pub use damage::report::Damage;
 pub use deletion::request::Deletion;
 pub use error::{Error, QuotaExceeded, Result};
+pub use event_queues::{EventQueues, QueuedEvent, Taken};
+pub use events::queue::EventQueueState;
 pub use expiration::expirable::ExpiredEntry;
 pub use failures::{OngoingFailure, WorkKind};
 pub use index::uploads::list::{ListUploadsRequest, UploadListEntry, UploadListPage};
@@ -161,13 +166,14 @@ pub use lifecycle::rules::{
 };
 pub use lifecycle::stats::LifecycleStats;
 pub use lifecycle::tags::Tags;
+pub use lifecycle_events::LifecycleEvents;
 pub use memory::locked::LockedObject;
 pub use names::REMOTE_MARKER;
 pub use needles::object::{Object, PinnedRange};
 pub use needles::written::{ObjectWriter, WrittenContent};
 pub use object::{
-    ATTRIBUTE_BYTES_MAX, Attributes, BucketId, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry,
-    ListPage, ListRequest, ListVersionsRequest, NewBucket, ObjectInfo, ObjectLocation,
+    ATTRIBUTE_BYTES_MAX, Attributes, BucketId, BucketInfo, Deleted, Etag, Event, KEY_BYTES_MAX,
+    ListEntry, ListPage, ListRequest, ListVersionsRequest, NewBucket, ObjectInfo, ObjectLocation,
     PART_NUMBER_MAX, PartInfo, Precondition, Quota, QuotaState, StoredObject, TargetBucket,
     UploadInfo, Usage, VersionId, VersionInfo, VersionListEntry, VersionListPage, Versioning,
 };

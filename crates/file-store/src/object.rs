@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::clock::Version;
@@ -290,6 +291,16 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Attributes {
     }
 }
 
+/// An event that is queued with a change, once in each queue. The store adds the attributes
+/// `bucket`, `key`, `bytes`, `etag` and, for a version with an ID, `version`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Event {
+    /// The queues ([`crate::Store::create_event_queue`]).
+    pub queues: Vec<Arc<str>>,
+    /// The caller's description of the change.
+    pub attributes: Attributes,
+}
+
 /// A condition on a key's current object. A write whose condition does not hold is rejected. The
 /// test and the write are atomic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -356,6 +367,7 @@ impl From<Attributes> for NewBucket {
 pub struct TargetBucket<'a> {
     pub(crate) name: &'a str,
     pub(crate) id: Option<BucketId>,
+    pub(crate) event: Option<&'a Event>,
 }
 
 impl<'a> TargetBucket<'a> {
@@ -364,7 +376,13 @@ impl<'a> TargetBucket<'a> {
     /// a write, such as a right, does not hold for that one.
     #[must_use]
     pub const fn new(name: &'a str, id: Option<BucketId>) -> Self {
-        Self { name, id }
+        Self { name, id, event: None }
+    }
+
+    /// Returns the bucket with an event that the write queues.
+    #[must_use]
+    pub const fn with_event(self, event: Option<&'a Event>) -> Self {
+        Self { event, ..self }
     }
 
     /// Returns the bucket's name.

@@ -7,7 +7,9 @@ use haul_disk::DeviceKind;
 
 use crate::clock::TimeSource;
 use crate::error::{Error, Result};
+use crate::event_queues::EventQueues;
 use crate::lifecycle::report::LifecycleObserver;
+use crate::lifecycle_events::LifecycleEvents;
 use crate::quota_group::SharedQuotas;
 use crate::replication::interface::Replication;
 
@@ -49,6 +51,11 @@ pub struct Options {
     pub lifecycle_day: Duration,
     /// Behaviour: receives the changes that lifecycle rules make. Default: none.
     pub lifecycle_observer: LifecycleObserver,
+    /// Behaviour: makes the events of these changes. Default: none.
+    pub lifecycle_events: LifecycleEvents,
+    /// Behaviour: receives the events that changes queue. Default: none, so that queued events are
+    /// only in the store.
+    pub event_queues: Option<Arc<EventQueues>>,
     /// Performance: the interval at which the heads of durable needles are written to their
     /// volume's index, which is synced every fifth time. Corruption of bytes that were written
     /// within this time before a kill or power cut cannot be distinguished from a torn write.
@@ -119,6 +126,8 @@ impl Default for Options {
             lifecycle_check_every: Duration::from_hours(1),
             lifecycle_day: Duration::from_hours(24),
             lifecycle_observer: LifecycleObserver::default(),
+            lifecycle_events: LifecycleEvents::default(),
+            event_queues: None,
             index_write_every: Duration::from_secs(1),
             index_memory_bytes: 64 << 20,
             pinned_bytes_max: 0,

@@ -62,6 +62,7 @@
 
 mod buckets;
 mod copies;
+mod events;
 mod groups;
 mod listing;
 mod maintenance;
@@ -85,6 +86,7 @@ mod waiting;
 mod writes;
 
 pub use copies::{CopiedBy, Copies, OpenWith};
+pub use events::EventReader;
 pub use member::Member;
 pub use opening::{OpenReport, OpenedMember};
 pub use pool::Pool;

@@ -170,16 +170,17 @@ impl Pool {
     ///
     /// # Durability
     /// The copy survives a power cut when this returns.
-    pub fn copy_object(
+    pub fn copy_object<'a>(
         &self,
         object: &Object,
-        bucket: &str,
+        bucket: impl Into<TargetBucket<'a>>,
         key: &str,
         attributes: Option<&Attributes>,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
-        self.write(bucket, key, |store| {
-            store.copy_object(object, (bucket, key), attributes, precondition)
+        let bucket = bucket.into();
+        self.write(bucket.name(), key, |store| {
+            store.copy_object(object, bucket, key, attributes, precondition)
         })
     }
 
@@ -190,14 +191,17 @@ impl Pool {
     ///
     /// # Durability
     /// The change survives a power cut when this returns.
-    pub fn update_attributes(
+    pub fn update_attributes<'a>(
         &self,
-        bucket: &str,
+        bucket: impl Into<TargetBucket<'a>>,
         key: &str,
         version: Option<VersionId>,
         change: &dyn Fn(&mut Attributes) -> Result<()>,
     ) -> Result<ObjectInfo> {
-        self.write(bucket, key, |store| store.update_attributes(bucket, key, version, change))
+        let bucket = bucket.into();
+        self.write(bucket.name(), key, |store| {
+            store.update_attributes(bucket, key, version, change)
+        })
     }
 
     /// Sets or removes a version's retention, like [`Store::set_retention`].
@@ -276,16 +280,17 @@ impl Pool {
     ///
     /// # Durability
     /// The object survives a power cut when this returns.
-    pub fn complete_upload(
+    pub fn complete_upload<'a>(
         &self,
-        bucket: &str,
+        bucket: impl Into<TargetBucket<'a>>,
         key: &str,
         upload: &str,
         parts: &[(u16, Etag)],
         extra: &Attributes,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
-        self.write(bucket, key, |store| {
+        let bucket = bucket.into();
+        self.write(bucket.name(), key, |store| {
             store.complete_upload(bucket, key, upload, parts, extra, precondition)
         })
     }

@@ -9,6 +9,7 @@ use haul_sync::thread::{self, JoinHandle};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::failures::WorkKind;
+use crate::index::entry::DurableRecord;
 use crate::inner::Inner;
 use crate::object::StoredObject;
 use crate::pending_put::future::Wake;
@@ -100,9 +101,9 @@ fn complete_durable(inner: &Inner, mut puts: Vec<AppendedPut>) {
 fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
     let (mut records, mut locks) = (Vec::with_capacity(puts.len()), Vec::new());
     let mut outcomes = Vec::with_capacity(puts.len());
-    for WaitedPut { at, change, info, locks: held, resolver } in puts {
+    for WaitedPut { at, change, others, info, locks: held, resolver } in puts {
         let outcome = at.map(|at| {
-            records.push((change, at));
+            records.push(DurableRecord { at, change, others });
             Counters::count(&inner.counters.local().puts);
             StoredObject { info, location: inner.location(at) }
         });

@@ -7,6 +7,7 @@ use haul_append_log::{SpacePriority, Ticket};
 
 use crate::counters::Counters;
 use crate::error::{Error, Result};
+use crate::events::append::event_changes;
 use crate::format::{FilePart, Head, Kind, block_checksums};
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::quotas::{Reserved, WriteGrant};
@@ -15,7 +16,7 @@ use crate::keys::{check_attributes, check_key};
 use crate::needles::object::{Files, Object};
 use crate::needles::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::object::{
-    Attributes, BucketId, ObjectInfo, Precondition, StoredObject, TargetBucket, Usage, Versioning,
+    Attributes, Event, ObjectInfo, Precondition, StoredObject, TargetBucket, Usage, Versioning,
 };
 use crate::object_lock::check::attributes_of_new;
 use crate::object_lock::lock::ObjectLock;
@@ -106,7 +107,7 @@ impl Store {
         head.bytes = bytes.len() as u64;
         head.etag.md5 = self.inner.md5.digest(bytes);
         let source = Source::Bytes(bytes);
-        self.store(bucket.id, head, attributes, precondition, source, Reserved::nothing())
+        self.store(bucket, head, attributes, precondition, source, Reserved::nothing())
     }
 
     /// Returns a writer for an object's content, which arrives in pieces. `expected` is the
@@ -175,23 +176,22 @@ impl Store {
         match content {
             Content::Memory(bytes) => {
                 let source = Source::Bytes(&bytes);
-                self.store(bucket.id, head, attributes, precondition, source, reserved)
+                self.store(bucket, head, attributes, precondition, source, reserved)
             }
             Content::File(file) => {
                 let file = self.own_file(file)?;
                 head.files.extend(file.part());
                 let source = Source::NewFiles(vec![file]);
-                self.store(bucket.id, head, attributes, precondition, source, reserved)
+                self.store(bucket, head, attributes, precondition, source, reserved)
             }
         }
     }
 
     /// Stores an object. Delays the call while compaction falls behind, and repeats it on a full
-    /// disk when compaction has freed space. `id` is the bucket's identity, if the caller requires
-    /// it; `reserved` is the reservation for the object's content.
+    /// disk when compaction has freed space. `reserved` is the reservation for the object's content.
     fn store(
         &self,
-        id: Option<BucketId>,
+        bucket: TargetBucket<'_>,
         mut head: Head,
         attributes: &Attributes,
         precondition: &Precondition,
@@ -207,7 +207,7 @@ impl Store {
         inner.maintenance.admission.admit((head.head_bytes() + source.data().len()) as u64);
         inner.with_space(|| {
             let earlier = std::mem::take(&mut reserved);
-            self.try_store(id, head.clone(), attributes, precondition, &mut source, earlier)
+            self.try_store(bucket, head.clone(), attributes, precondition, &mut source, earlier)
         })
     }
 
@@ -216,7 +216,7 @@ impl Store {
     /// 1. Reserves the object's quota, unless `earlier` covers it.
     /// 2. Locks the key, looks up its current object, and tests the precondition. In a bucket with
     ///    versions, retains the current object.
-    /// 3. Appends the needle to the log. After a crash the log may or may not have it. A new file
+    /// 3. Appends the needle to the log, with those of the events. After a crash the log may or may not have it. A new file
     ///    that it references is already durable; if the log does not have the needle, opening the
     ///    store removes the file.
     /// 4. Once the needle is durable, applies it to the index, which makes it visible.
@@ -224,7 +224,7 @@ impl Store {
     ///    store removes them.
     fn try_store(
         &self,
-        id: Option<BucketId>,
+        bucket: TargetBucket<'_>,
         mut head: Head,
         attributes: &Attributes,
         precondition: &Precondition,
@@ -232,7 +232,7 @@ impl Store {
         earlier: Reserved,
     ) -> Result<StoredObject> {
         let inner = &*self.inner;
-        let _writer = inner.keyspace.enter(TargetBucket::new(&head.bucket, id))?;
+        let _writer = inner.keyspace.enter(bucket)?;
         let added = Usage { bytes: head.bytes, objects: 1 };
         let reserved = inner.keyspace.claim(&head.bucket, added, earlier)?;
         // Before the key is locked, because this may lock the bucket.
@@ -240,7 +240,7 @@ impl Store {
         let _lock = inner.keyspace.keys.lock(&head.bucket, &head.key);
         let data = source.data();
         let versioning = inner.keyspace.versioning(&head.bucket)?;
-        let (replaces, tombstones, ticket) = append_version(
+        let (replaces, others, ticket) = append_version(
             inner,
             &mut head,
             attributes,
@@ -248,6 +248,7 @@ impl Store {
             data,
             versioning,
             &reserved,
+            bucket.event,
         )?;
         if let Source::NewFiles(files) = source {
             // From here on the needle may become durable, even if the wait fails.
@@ -255,8 +256,8 @@ impl Store {
         }
         let at = ticket.wait()?;
         let info = head.info();
-        let object = Change { head, replaces, reserved };
-        self.apply(std::iter::once(object).chain(tombstones).collect(), at);
+        let object = Change { head, replaces, reserved, event: None };
+        self.apply(std::iter::once(object).chain(others).collect(), at);
         Counters::count(&inner.counters.local().puts);
         Ok(StoredObject { info, location: inner.location(at) })
     }
@@ -277,7 +278,7 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
         let object = self.get(from.0, from.1)?;
-        self.copy_object(&object, to, attributes, precondition)
+        self.copy_object(&object, to.0, to.1, attributes, precondition)
     }
 
     /// Stores an object under another key like [`Store::copy`]. The object was opened with its
@@ -292,21 +293,23 @@ impl Store {
     ///
     /// # Durability
     /// The copy survives a power cut when this returns.
-    pub fn copy_object(
+    pub fn copy_object<'a>(
         &self,
         object: &Object,
-        to: (&str, &str),
+        bucket: impl Into<TargetBucket<'a>>,
+        key: &str,
         attributes: Option<&Attributes>,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
-        let copied = self.copy_locally(object, to, attributes, precondition);
+        let copied = self.copy_locally(object, bucket.into(), key, attributes, precondition);
         acknowledge(&self.inner, copied).map(|stored| stored.info)
     }
 
     fn copy_locally(
         &self,
         object: &Object,
-        to: (&str, &str),
+        bucket: TargetBucket<'_>,
+        key: &str,
         attributes: Option<&Attributes>,
         precondition: &Precondition,
     ) -> Result<StoredObject> {
@@ -316,7 +319,7 @@ impl Store {
             return Err(Error::Invalid { what });
         }
         let big_bytes = self.inner.options.big_object_bytes;
-        let mut head = Head::new(Kind::Object, to.0, to.1);
+        let mut head = Head::new(Kind::Object, bucket.name, key);
         head.bytes = object.info.bytes;
         head.etag = object.info.etag;
         let mut source_attributes = object.attributes.clone();
@@ -325,29 +328,29 @@ impl Store {
         match object.in_memory() {
             // The object was stored when `big_object_bytes` was larger.
             Some(bytes) if bytes.len() as u64 >= big_bytes => {
-                let mut writer = self.object_writer(to.0, Some(head.bytes))?;
+                let mut writer = self.object_writer(bucket.name, Some(head.bytes))?;
                 writer.write(bytes)?;
                 let written = writer.finish()?.with_etag(head.etag);
-                self.put_written_locally(to.0.into(), to.1, written, attributes, precondition)
+                self.put_written_locally(bucket, key, written, attributes, precondition)
             }
             Some(bytes) => {
                 let source = Source::Bytes(bytes);
-                self.store(None, head, attributes, precondition, source, Reserved::nothing())
+                self.store(bucket, head, attributes, precondition, source, Reserved::nothing())
             }
             // The files count for each object that shares them.
             None if object.is_in(&self.inner) => {
                 head.files = object.files().to_vec();
                 let source = Source::Shared;
-                self.store(None, head, attributes, precondition, source, Reserved::nothing())
+                self.store(bucket, head, attributes, precondition, source, Reserved::nothing())
             }
             None => {
                 let added = Usage { bytes: head.bytes, objects: 1 };
-                let reserved = self.inner.keyspace.reserve(to.0, added)?;
+                let reserved = self.inner.keyspace.reserve(bucket.name, added)?;
                 let files = object.open_files().map(|files| self.copy_files(files));
                 let files = files.unwrap_or_else(|| Ok(Vec::new()))?;
                 head.files = files.iter().filter_map(UnreferencedFile::part).collect();
                 let source = Source::NewFiles(files);
-                self.store(None, head, attributes, precondition, source, reserved)
+                self.store(bucket, head, attributes, precondition, source, reserved)
             }
         }
     }
@@ -413,12 +416,14 @@ pub(crate) fn append_object(
     }
     let (versioning, reserved) = (Versioning::Off, &Reserved::nothing());
     let (replaces, _, ticket) =
-        append_version(inner, head, attributes, precondition, data, versioning, reserved)?;
+        append_version(inner, head, attributes, precondition, data, versioning, reserved, None)?;
     Ok((replaces, ticket))
 }
 
 /// Appends a new object's needle like [`append_object`]. If the bucket has versions, first retains
-/// the current object. Also returns the tombstones for versions that the same record contains.
+/// the current object. Also returns the other needles that the same record contains: tombstones for
+/// versions, and events.
+#[expect(clippy::too_many_arguments, reason = "the inputs of one step, all of different types")]
 fn append_version(
     inner: &Inner,
     head: &mut Head,
@@ -427,17 +432,18 @@ fn append_version(
     data: &[u8],
     versioning: Versioning,
     reserved: &Reserved,
+    event: Option<&Event>,
 ) -> Result<(Option<Replaced>, Vec<Change>, Ticket)> {
     let current = inner.find(&head.bucket, &head.key)?;
     check_precondition(inner, &head.bucket, &head.key, current.as_ref(), precondition)?;
     let (bucket, key) = (&head.bucket, &head.key);
-    let tombstones = retain_current(inner, bucket, key, current.as_ref(), versioning, reserved)?;
+    let mut others = retain_current(inner, bucket, key, current.as_ref(), versioning, reserved)?;
     head.is_versioned = versioning == Versioning::Enabled;
     head.version = next_version(inner, &head.bucket, &head.key, current.as_ref(), versioning)?;
     let encoded = head.encode(attributes);
-    let ticket =
-        inner.append_with_tombstones(&encoded, data, &tombstones, SpacePriority::Ordinary)?;
-    Ok((current.map(Replaced::from), tombstones, ticket))
+    others.extend(event_changes(inner, event, &head.bucket, || head.info()));
+    let ticket = inner.append_with(&encoded, data, &others, SpacePriority::Ordinary)?;
+    Ok((current.map(Replaced::from), others, ticket))
 }
 
 /// Tests a write's precondition against the key's current object. The caller has locked the key.

@@ -15,7 +15,7 @@ use crate::access::put::append_object;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind, block_checksums};
-use crate::index::entry::Change;
+use crate::index::entry::{Change, DurableRecord};
 use crate::keys::{check_attributes, check_key};
 use crate::object::{Attributes, ObjectInfo, Precondition, Usage, Versioning};
 use crate::replication::confirmation::acknowledge_batch;
@@ -188,7 +188,7 @@ impl Store {
             });
             match stored {
                 Ok((replaces, ticket, reserved)) => {
-                    let change = Change { head: draft.head, replaces, reserved };
+                    let change = Change { head: draft.head, replaces, reserved, event: None };
                     appended.push(Appended { number: draft.number, change, ticket });
                 }
                 Err(error @ Error::Full { .. }) => {
@@ -217,7 +217,7 @@ impl Store {
                 outcome_of[number] = Some(match ticket.wait() {
                     Ok(at) => {
                         let info = change.head.info();
-                        durable.push((change, at));
+                        durable.push(DurableRecord { at, change, others: Vec::new() });
                         Ok(info)
                     }
                     Err(error) => Err(error.into()),

@@ -6,11 +6,12 @@ use haul_append_log::SpacePriority;
 
 use crate::access::put::check_precondition;
 use crate::error::Result;
+use crate::events::append::event_changes;
 use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
-use crate::object::{Attributes, Precondition, TargetBucket, Usage, Versioning};
+use crate::object::{Attributes, Event, Precondition, TargetBucket, Usage, Versioning};
 use crate::object_lock::lock::ObjectLock;
 use crate::pending_put::future::{PendingPut, pending_put};
 use crate::pending_put::queue::{AppendedPut, Locks};
@@ -81,7 +82,7 @@ impl Store {
         let bucket = bucket.into();
         let head = Head::new(Kind::Object, bucket.name, key);
         let Some(entered) = inner.keyspace.try_enter(bucket)? else { return Ok(None) };
-        start_put(inner, entered, head, bytes, attributes, precondition)
+        start_put(inner, entered, head, bytes, attributes, precondition, bucket.event)
     }
 }
 
@@ -97,6 +98,7 @@ fn start_put(
     bytes: &[u8],
     attributes: &Attributes,
     precondition: &Precondition,
+    event: Option<&Event>,
 ) -> Result<Option<PendingPut>> {
     if inner.keyspace.versioning(&head.bucket)? != Versioning::Off {
         return Ok(None);
@@ -114,13 +116,16 @@ fn start_put(
     head.blocks = block_checksums(bytes);
     head.version = inner.keyspace.clock.next_for_key(None);
     let encoded = head.encode(attributes);
-    let Some(ticket) = inner.try_append(&encoded, bytes, SpacePriority::Ordinary)? else {
+    let others = event_changes(inner, event, &head.bucket, || head.info());
+    let Some(ticket) = inner.try_append_with(&encoded, bytes, &others, SpacePriority::Ordinary)?
+    else {
         return Ok(None);
     };
     inner.maintenance.admission.admit_now(head.head_bytes() as u64 + head.bytes);
     let info = head.info();
-    let change = Change { head, replaces: current.map(Replaced::from), reserved };
+    let replaces = current.map(Replaced::from);
+    let change = Change { head, replaces, reserved, event: None };
     let (resolver, pending) = pending_put();
-    inner.keyspace.pending_puts.push(AppendedPut { ticket, change, info, locks, resolver });
+    inner.keyspace.pending_puts.push(AppendedPut { ticket, change, others, info, locks, resolver });
     Ok(Some(pending))
 }

@@ -6,6 +6,7 @@ use md5::{Digest, Md5};
 use crate::access::put::check_precondition;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
+use crate::events::append::event_changes;
 use crate::format::{Head, Kind};
 use crate::index::Index;
 use crate::index::entry::{Change, Entry, Replaced};
@@ -15,8 +16,8 @@ use crate::index::uploads::{Upload, UploadName, new_id, parse, print};
 use crate::keys::{check_attributes, check_key};
 use crate::needles::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::object::{
-    Attributes, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo, Usage,
-    Versioning,
+    Attributes, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, TargetBucket,
+    UploadInfo, Usage, Versioning,
 };
 use crate::object_lock::check::attributes_of_new;
 use crate::replication::confirmation::acknowledge;
@@ -126,7 +127,7 @@ impl Store {
         let ticket = inner.append(&head.encode(attributes), &[], SpacePriority::Ordinary)?;
         file.keep();
         let at = ticket.wait()?;
-        self.apply(vec![Change { head, replaces: None, reserved }], at);
+        self.apply(vec![Change { head, replaces: None, reserved, event: None }], at);
         Ok(info)
     }
 
@@ -202,16 +203,17 @@ impl Store {
     ///
     /// # Durability
     /// The object survives a power cut when this returns.
-    pub fn complete_upload(
+    pub fn complete_upload<'a>(
         &self,
-        bucket: &str,
+        bucket: impl Into<TargetBucket<'a>>,
         key: &str,
         upload: &str,
         parts: &[(u16, Etag)],
         extra: &Attributes,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
-        let mut attributes = self.upload(bucket, key, upload)?.attributes;
+        let bucket = bucket.into();
+        let mut attributes = self.upload(bucket.name, key, upload)?.attributes;
         for (name, value) in extra.iter() {
             attributes.set(name, value);
         }
@@ -222,7 +224,7 @@ impl Store {
 
     fn try_complete(
         &self,
-        bucket: &str,
+        target: TargetBucket<'_>,
         key: &str,
         upload: &str,
         parts: &[(u16, Etag)],
@@ -230,7 +232,8 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
-        let _writer = inner.keyspace.enter(bucket)?;
+        let _writer = inner.keyspace.enter(target)?;
+        let bucket = target.name;
         // The bytes of the parts count already, and stop to count as parts in the same record.
         let reserved = inner.keyspace.reserve(bucket, Usage { bytes: 0, objects: 1 })?;
         let attributes = &*attributes_of_new(inner, bucket, attributes)?;
@@ -252,11 +255,15 @@ impl Store {
         end.version = inner.keyspace.clock.next();
         head.is_versioned = versioning == Versioning::Enabled;
         let info = head.info();
-        let change = Change { head, replaces: current.map(Replaced::from), reserved };
-        let none = Attributes::new();
-        let mut needles = vec![(change, attributes), (end.into(), &none)];
-        needles.extend(tombstones.into_iter().map(|tombstone| (tombstone, &none)));
-        self.commit(needles, SpacePriority::Ordinary)?;
+        let events = event_changes(inner, target.event, bucket, || head.info());
+        let replaces = current.map(Replaced::from);
+        let change = Change { head, replaces, reserved, event: None };
+        let others: Vec<Change> =
+            std::iter::once(end.into()).chain(tombstones).chain(events).collect();
+        let encoded = change.head.encode(attributes);
+        let ticket = inner.append_with(&encoded, &[], &others, SpacePriority::Ordinary)?;
+        let at = ticket.wait()?;
+        self.apply(std::iter::once(change).chain(others).collect(), at);
         Counters::count(&inner.counters.local().puts);
         Ok(info)
     }

@@ -10,6 +10,7 @@ use crate::checkpoint::write::is_checkpoint_due;
 use crate::error::Result;
 use crate::format::{Head, Kind, needles};
 use crate::index::entry::{Change, Replaced};
+use crate::index::needle_position;
 use crate::index::quotas::Reserved;
 use crate::index::uploads::UploadName;
 use crate::index::version_names::owner;
@@ -218,9 +219,9 @@ impl<'a> Mover<'a> {
 /// Returns the change that a moved needle makes: an object replaces itself.
 fn move_change(head: Head, from: Position) -> Change {
     let replaces = (head.kind == Kind::Object).then(|| Replaced {
-        at: from,
+        at: needle_position(&head, from),
         bytes: head.bytes,
         files: head.files.clone().into_boxed_slice(),
     });
-    Change { head, replaces, reserved: Reserved::nothing() }
+    Change { head, replaces, reserved: Reserved::nothing(), event: None }
 }

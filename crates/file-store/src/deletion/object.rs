@@ -8,17 +8,19 @@ use crate::counters::Counters;
 use crate::deletion::batch::delete_with_versions;
 use crate::deletion::request::Deletion;
 use crate::error::{Error, Result};
+use crate::events::append::event_changes;
 use crate::format::{Head, Kind};
 use crate::index::entry::{Change, Replaced};
 use crate::index::quotas::Reserved;
-use crate::object::{Attributes, Deleted, VersionId, Versioning};
+use crate::needles::apply::AppendedRecord;
+use crate::object::{Deleted, VersionId, Versioning};
 use crate::replication::confirmation::acknowledge_batch;
 use crate::store::Store;
 
 /// A deletion that is complete, or that waits for the sync of its tombstone.
 enum Started {
     Done(Deleted),
-    Appended(Box<Change>, Ticket),
+    Appended(Vec<Change>, Ticket),
 }
 
 impl Store {
@@ -149,9 +151,9 @@ impl Store {
                 return Ok(Started::Done(Deleted::default()));
             }
             Ok(match self.append_tombstone(bucket, deletion)? {
-                Some((change, ticket)) => {
+                Some((changes, ticket)) => {
                     appended.insert(deletion.key.to_owned());
-                    Started::Appended(Box::new(change), ticket)
+                    Started::Appended(changes, ticket)
                 }
                 None => Started::Done(Deleted::default()),
             })
@@ -159,8 +161,8 @@ impl Store {
         let started: Vec<Result<Started>> = deletions.iter().map(start).collect();
         let finish = |(deletion, started): (&Deletion<'_>, Result<Started>)| match started? {
             Started::Done(deleted) => Ok(deleted),
-            Started::Appended(change, ticket) => {
-                self.deleted(*change, ticket.wait()?);
+            Started::Appended(changes, ticket) => {
+                self.deleted(changes, ticket.wait()?);
                 let version_id = deletion.version;
                 Ok(Deleted { existed: true, version_id, is_delete_marker: false })
             }
@@ -174,7 +176,7 @@ impl Store {
         &self,
         bucket: &str,
         deletion: &Deletion<'_>,
-    ) -> Result<Option<(Change, Ticket)>> {
+    ) -> Result<Option<(Vec<Change>, Ticket)>> {
         let inner = &*self.inner;
         let key = deletion.key;
         let current = inner.find(bucket, key)?;
@@ -188,13 +190,19 @@ impl Store {
         }
         let mut head = Head::new(Kind::Tombstone, bucket, key);
         head.version = inner.keyspace.clock.next();
-        let ticket = inner.append(&head.encode(&Attributes::new()), &[], SpacePriority::Reserve)?;
+        let info = current.as_ref().map(|entry| entry.info(key));
+        let info = || info.unwrap_or_else(|| head.info());
+        let events = event_changes(inner, deletion.event, bucket, info);
         let (replaces, reserved) = (current.map(Replaced::from), Reserved::nothing());
-        Ok(Some((Change { head, replaces, reserved }, ticket)))
+        let change = Change { head, replaces, reserved, event: None };
+        let changes: Vec<Change> = std::iter::once(change).chain(events).collect();
+        let AppendedRecord { changes, ticket } =
+            inner.append_heads(changes, SpacePriority::Reserve)?;
+        Ok(Some((changes, ticket)))
     }
 
-    fn deleted(&self, change: Change, at: Position) {
-        self.apply(vec![change], at);
+    fn deleted(&self, changes: Vec<Change>, at: Position) {
+        self.apply(changes, at);
         Counters::count(&self.inner.counters.local().deletes);
     }
 }

@@ -1,7 +1,7 @@
 //! Deletion requests.
 
 use crate::error::{Error, Result};
-use crate::object::{ObjectInfo, VersionId};
+use crate::object::{Event, ObjectInfo, VersionId};
 
 /// A request to delete a key's object, or a version of it.
 #[derive(Clone, Copy)]
@@ -15,13 +15,15 @@ pub struct Deletion<'a> {
     pub condition: Option<&'a (dyn Fn(&ObjectInfo) -> bool + Sync)>,
     /// `true` to delete a version although it is retained in governance mode.
     pub bypass_governance: bool,
+    /// The event that the deletion queues, if it changes anything.
+    pub event: Option<&'a Event>,
 }
 
 impl<'a> Deletion<'a> {
     /// Creates a request to delete the current object without a condition.
     #[must_use]
     pub fn of(key: &'a str) -> Self {
-        Self { key, version: None, condition: None, bypass_governance: false }
+        Self { key, version: None, condition: None, bypass_governance: false, event: None }
     }
 
     /// Fails if the condition does not hold.
@@ -41,6 +43,7 @@ impl std::fmt::Debug for Deletion<'_> {
             .field("version", &self.version)
             .field("is_conditional", &is_conditional)
             .field("bypass_governance", &self.bypass_governance)
+            .field("event", &self.event)
             .finish()
     }
 }

@@ -7,6 +7,7 @@ use haul_append_log::SpacePriority;
 use crate::clock::Version;
 use crate::deletion::request::Deletion;
 use crate::error::Result;
+use crate::events::append::event_changes;
 use crate::format::{Head, Kind};
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::quotas::Reserved;
@@ -16,7 +17,7 @@ use crate::inner::Inner;
 use crate::keys::check_key;
 use crate::needles::apply::{AppendedRecord, Pending};
 use crate::needles::stored::{append_stored, read_stored};
-use crate::object::{Attributes, Deleted, VersionId, Versioning};
+use crate::object::{Attributes, Deleted, ObjectInfo, VersionId, Versioning};
 use crate::object_lock::check::check_unlocked;
 use crate::versions::retain::{
     append_copy, next_version, scan_versions_of, tombstone, version_tombstone,
@@ -66,20 +67,20 @@ fn append_marker(
     // A deletion is never rejected: it is how a user makes room.
     let reserved = inner.keyspace.track(bucket);
     let names = (bucket, key);
-    let mut tombstones =
-        append_copy(inner, names, current.as_ref(), versioning, &reserved, records)?;
+    let mut others = append_copy(inner, names, current.as_ref(), versioning, &reserved, records)?;
     if existed {
-        tombstones.push(tombstone(inner, bucket, key, current));
+        others.push(tombstone(inner, bucket, key, current));
     }
     let is_versioned = versioning == Versioning::Enabled;
     let name = VersionName { version, is_null: !is_versioned };
     let mut head = Head::new(Kind::Object, &versions_bucket(bucket), &name.key_in_bucket(key));
     (head.version, head.is_versioned) = (version, is_versioned);
     let encoded = head.encode(&Attributes::new());
-    let ticket =
-        inner.append_with_tombstones(&encoded, &[], &tombstones, SpacePriority::Ordinary)?;
-    let marker = Change { head, replaces: None, reserved };
-    let changes = std::iter::once(marker).chain(tombstones).collect();
+    let info = || ObjectInfo { key: key.to_owned(), ..head.info() };
+    others.extend(event_changes(inner, deletion.event, bucket, info));
+    let ticket = inner.append_with(&encoded, &[], &others, SpacePriority::Ordinary)?;
+    let marker = Change { head, replaces: None, reserved, event: None };
+    let changes = std::iter::once(marker).chain(others).collect();
     records.push(AppendedRecord { changes, ticket });
     Ok(Deleted { existed, version_id: Some(name.id()), is_delete_marker: true })
 }
@@ -102,7 +103,7 @@ pub(super) fn append_version_deletions(
     let current = inner.find_certain(bucket, key)?;
     let Neighbours { wanted: rows, next } =
         neighbours(inner, bucket, key, &wanted, current.as_ref())?;
-    let mut accepted = HashSet::new();
+    let (mut accepted, mut events) = (HashSet::new(), Vec::new());
     let delete = |deletion: &&Deletion<'_>| {
         let id = deletion.version.filter(|id| wanted.contains(id));
         let is_it = |entry: &&Entry| Some(entry.version_id()) == id;
@@ -117,12 +118,13 @@ pub(super) fn append_version_deletions(
         }
         check_unlocked(inner, bucket, key, entry, deletion.bypass_governance)?;
         accepted.extend(id);
+        events.extend(event_changes(inner, deletion.event, bucket, || entry.info(key)));
         Ok(Deleted { existed: true, version_id: id, is_delete_marker })
     };
     let outcomes: Vec<Result<Deleted>> = deletions.iter().map(delete).collect();
     if !accepted.is_empty() {
         let found = Neighbours { wanted: rows, next };
-        records.push(append_accepted(inner, (bucket, key), current, found, &accepted)?);
+        records.push(append_accepted(inner, (bucket, key), current, found, &accepted, events)?);
     }
     Ok(outcomes)
 }
@@ -134,6 +136,7 @@ fn append_accepted(
     current: Option<Entry>,
     found: Neighbours,
     accepted: &HashSet<VersionId>,
+    events: Vec<Change>,
 ) -> Result<AppendedRecord> {
     let is_accepted = |id: VersionId| accepted.contains(&id);
     let stays = current.as_ref().is_some_and(|current| !is_accepted(current.version_id()));
@@ -143,6 +146,7 @@ fn append_accepted(
     let mut tombstones: Vec<Change> =
         deleted.into_iter().map(|row| version_tombstone(inner, bucket, key, row)).collect();
     let next = refused.into_iter().chain(found.next).max_by_key(|row| row.name.version);
+    tombstones.extend(events);
     match next.filter(|next| !stays && !next.entry.is_delete_marker()) {
         Some(next) => {
             let name = next.name.key_in_bucket(key);

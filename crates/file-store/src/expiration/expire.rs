@@ -2,10 +2,12 @@
 
 use haul_append_log::SpacePriority;
 
+use crate::buckets::settings::bucket_settings;
 use crate::counters::Counters;
 use crate::deletion::request::Deletion;
 use crate::deletion::version::start_marker;
 use crate::error::Result;
+use crate::events::append::event_changes;
 use crate::expiration::page::{Candidate, Search};
 use crate::expiration::tags::KnownTags;
 use crate::expiration::tags::tags_of;
@@ -15,6 +17,7 @@ use crate::lifecycle::report::LifecycleAction::{self, CreateMarker, ExpireObject
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
 use crate::lifecycle::tags::ObjectTags;
+use crate::lifecycle_events::BucketEvents;
 use crate::needles::apply::Pending;
 use crate::object::Versioning;
 use crate::versions::retain::tombstone;
@@ -48,6 +51,9 @@ pub(super) fn delete_expired(
     known: &KnownTags,
     report: &mut SweepReport,
 ) -> Result<Option<()>> {
+    // Before keys are locked, because this may lock the bucket.
+    let settings = || bucket_settings(inner, search.bucket);
+    let events = inner.options.lifecycle_events.with_settings(settings)?;
     let _writer = inner.keyspace.enter(search.bucket)?;
     if !inner.maintenance.lifecycle.is_current(search.bucket, rules) {
         return Ok(None);
@@ -57,7 +63,7 @@ pub(super) fn delete_expired(
     let mut appended = Vec::with_capacity(batch.len());
     let mut outcome = Ok(Some(()));
     for candidate in batch {
-        match append_expired(inner, search, candidate, known, report) {
+        match append_expired(inner, search, candidate, known, &events, report) {
             Ok(None) => {}
             Ok(Some(expired)) => {
                 let has_failed = expired.pending.outcome.is_err();
@@ -94,6 +100,7 @@ fn append_expired<'a>(
     search: &Search<'_>,
     candidate: &'a Candidate,
     known: &KnownTags,
+    events: &BucketEvents,
     report: &mut SweepReport,
 ) -> Result<Option<Appended<'a>>> {
     let key = candidate.key.as_str();
@@ -102,12 +109,17 @@ fn append_expired<'a>(
     let bytes = entry.bytes;
     let versioning = inner.keyspace.versioning(search.bucket)?;
     if versioning != Versioning::Off {
-        let marker = start_marker(inner, search.bucket, &Deletion::of(key), versioning);
+        let event = events.event(CreateMarker, key);
+        let deletion = Deletion { event: event.as_ref(), ..Deletion::of(key) };
+        let marker = start_marker(inner, search.bucket, &deletion, versioning);
         let (action, pending) = (CreateMarker, marker.map(drop));
         return Ok(Some(Appended { key, action, pending, bytes }));
     }
-    let end = tombstone(inner, search.bucket, key, Some(entry));
-    let record = inner.append_heads(vec![end], SpacePriority::Reserve)?;
+    let info = entry.info(key);
+    let mut changes = vec![tombstone(inner, search.bucket, key, Some(entry))];
+    let event = events.event(ExpireObject, key);
+    changes.extend(event_changes(inner, event.as_ref(), search.bucket, || info));
+    let record = inner.append_heads(changes, SpacePriority::Reserve)?;
     let pending = Pending { records: vec![record], outcome: Ok(()) };
     Ok(Some(Appended { key, action: ExpireObject, pending, bytes }))
 }

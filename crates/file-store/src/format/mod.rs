@@ -179,6 +179,11 @@ impl Head {
         layout::head_bytes(self, 0, &self.blocks)
     }
 
+    /// Returns the length of a needle without attributes and block checksums, with its data.
+    pub(crate) fn plain_bytes(&self) -> usize {
+        layout::head_bytes(self, 0, &[]) + self.inline_bytes()
+    }
+
     /// Returns the length of the data in the needle.
     pub(crate) fn inline_bytes(&self) -> usize {
         if self.kind == Kind::Object && self.files.is_empty() {
@@ -247,7 +252,7 @@ const CHECKSUM: NeedleError =
 const UNKNOWN_KIND: NeedleError = NeedleError::Malformed("its kind is not known");
 
 /// Encodes attributes: each name and value is preceded by its length.
-fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
+pub(crate) fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
     for (name, value) in attributes.iter() {
         for text in [name, value] {
             out.extend_from_slice(&length::<u32>(text.len()).to_le_bytes());
@@ -256,7 +261,7 @@ fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_attributes(mut bytes: &[u8]) -> Result<Attributes, NeedleError> {
+pub(crate) fn decode_attributes(mut bytes: &[u8]) -> Result<Attributes, NeedleError> {
     const BAD: NeedleError = NeedleError::Malformed("its attributes do not match their length");
     let mut next_text = || -> Result<String, NeedleError> {
         let length = bytes.get(..4).ok_or(BAD)?;

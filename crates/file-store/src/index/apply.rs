@@ -7,8 +7,9 @@ use crate::format::{Head, Kind};
 use crate::index::addresses::Location;
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::uploads::UploadName;
+use crate::index::version_names::event_queue;
 use crate::index::volumes::subtract;
-use crate::index::{Index, LocationChange};
+use crate::index::{Index, LocationChange, needle_position};
 
 impl Index {
     /// Applies a durable needle at `at`. Returns the big files that are no longer referenced.
@@ -16,7 +17,7 @@ impl Index {
     /// Recovery and every write call this function, so reopening a store changes no content. The
     /// log has a key's needles in the order of the key's states.
     pub(crate) fn apply(&mut self, change: Change, at: Position) -> Vec<u128> {
-        let Change { head, replaces, reserved } = change;
+        let Change { head, replaces, reserved, event: _ } = change;
         debug_assert!(at.payload_bytes as usize >= head.head_bytes(), "a needle is in its record");
         debug_assert!(
             replaces.is_none() || matches!(head.kind, Kind::Object | Kind::Tombstone),
@@ -46,9 +47,17 @@ impl Index {
     }
 
     fn put_object(&mut self, head: &Head, at: Position, replaces: Option<Replaced>) {
-        self.volumes.add_live(at);
+        let at = needle_position(head, at);
+        let is_event = event_queue(&head.bucket).is_some();
+        match is_event {
+            true => self.volumes.add_event(at),
+            false => self.volumes.add_live(at),
+        }
         if replaces.as_ref().is_some_and(|old| old.at.lsn > at.lsn) {
-            self.volumes.retire(at);
+            match is_event {
+                true => self.volumes.retire_event(at),
+                false => self.volumes.retire(at),
+            }
             return;
         }
         let entry = Entry::of(head, at);
@@ -88,7 +97,10 @@ impl Index {
             subtract(&mut bucket.bytes, old.bytes, "bytes of a bucket");
             debug_assert!(bucket.objects > 0 || bucket.bytes == 0, "{bucket:?}");
         }
-        self.volumes.retire(old.at);
+        match event_queue(bucket).is_some() {
+            true => self.volumes.retire_event(old.at),
+            false => self.volumes.retire(old.at),
+        }
         self.files.release(&old.files);
         self.addresses.locate(old.at)
     }
@@ -211,6 +223,10 @@ impl Index {
         debug_assert_eq!(self.locations.len(), self.objects(), "locations of objects");
         debug_assert_eq!(self.part_bytes, self.count_part_bytes(), "bytes of parts");
         debug_assert!(self.buckets.values().all(|bucket| bucket.created <= self.newest));
+        if self.event_queues().next().is_some() {
+            // The bytes of an event also count as those of its change.
+            return;
+        }
         for (number, volume) in self.volumes.iter().filter(|(_, volume)| volume.live_needles > 0) {
             let range = self.addresses.range(number);
             let used = volume.live_bytes + volume.dead_bytes;

@@ -1,11 +1,13 @@
 //! An object's index entry, and its encoding in the runs. Pure.
 
+use std::sync::Arc;
+
 use haul_append_log::{Lsn, Position};
 
 use crate::clock::{COUNTER_BITS, Version};
-use crate::format::{FilePart, Head, Kind};
+use crate::format::{FilePart, Head, Kind, encode_attributes};
 use crate::index::quotas::Reserved;
-use crate::object::{Etag, ObjectInfo, VersionId};
+use crate::object::{Attributes, Etag, ObjectInfo, VersionId};
 use crate::varint::{put_varint, take_varint};
 
 /// The greatest time that an encoded entry without a version ID can have, in milliseconds. A
@@ -53,13 +55,36 @@ pub(crate) struct Change {
     pub(crate) replaces: Option<Replaced>,
     /// The quota reservation of the needle's writer, until the needle is applied.
     pub(crate) reserved: Reserved,
+    /// The attributes of a queued event, which are the data of its needle.
+    pub(crate) event: Option<Arc<Attributes>>,
+}
+
+impl Change {
+    /// Returns the needle of a change that follows another one in a record: a needle without
+    /// attributes, and without data unless it is an event.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut needle = self.head.encode(&Attributes::new());
+        if let Some(attributes) = &self.event {
+            encode_attributes(attributes, &mut needle);
+        }
+        needle
+    }
+}
+
+/// A durable record's needles.
+#[derive(Debug)]
+pub(crate) struct DurableRecord {
+    pub(crate) at: Position,
+    pub(crate) change: Change,
+    /// The needles after the first one.
+    pub(crate) others: Vec<Change>,
 }
 
 impl From<Head> for Change {
     /// Returns the change that a needle makes if it stores nothing that counts against a quota.
     fn from(head: Head) -> Self {
         debug_assert!(!matches!(head.kind, Kind::Object | Kind::Part), "{head:?} reserves");
-        Self { head, replaces: None, reserved: Reserved::nothing() }
+        Self { head, replaces: None, reserved: Reserved::nothing(), event: None }
     }
 }
 
@@ -67,7 +92,7 @@ impl Clone for Change {
     /// Returns a copy without the reservation, because a reservation ends once.
     fn clone(&self) -> Self {
         let (head, replaces) = (self.head.clone(), self.replaces.clone());
-        Self { head, replaces, reserved: Reserved::nothing() }
+        Self { head, replaces, reserved: Reserved::nothing(), event: self.event.clone() }
     }
 }
 

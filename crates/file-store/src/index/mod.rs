@@ -40,7 +40,7 @@ use crate::index::keys::Keys;
 use crate::index::locations::Locations;
 use crate::index::uploads::{UploadName, Uploads};
 use crate::index::version_names::{
-    is_internal, limited_bucket, locked_bucket, suspended_bucket, versions_bucket,
+    event_queue, is_internal, limited_bucket, locked_bucket, suspended_bucket, versions_bucket,
 };
 use crate::index::volumes::Volumes;
 use crate::object::{BucketId, Versioning};
@@ -121,7 +121,7 @@ impl Index {
     /// Returns the number of current objects, and the number of older versions and delete markers.
     pub(crate) fn current_and_older(&self) -> (u64, u64) {
         let mut counts = (0, 0);
-        for (name, bucket) in &self.buckets {
+        for (name, bucket) in self.object_buckets() {
             *(if is_internal(name) { &mut counts.1 } else { &mut counts.0 }) += bucket.objects;
         }
         counts
@@ -130,10 +130,22 @@ impl Index {
     /// Returns the bytes of the current objects, and the bytes of older versions.
     pub(crate) fn current_and_older_bytes(&self) -> (u64, u64) {
         let mut bytes = (0, 0);
-        for (name, bucket) in &self.buckets {
+        for (name, bucket) in self.object_buckets() {
             *(if is_internal(name) { &mut bytes.1 } else { &mut bytes.0 }) += bucket.bytes;
         }
         bytes
+    }
+
+    /// Returns the buckets without the queues of events.
+    fn object_buckets(&self) -> impl Iterator<Item = (&str, &Bucket)> {
+        let all = self.buckets.iter().map(|(name, bucket)| (&**name, bucket));
+        all.filter(|(name, _)| event_queue(name).is_none())
+    }
+
+    /// Returns the queues of events.
+    pub(crate) fn event_queues(&self) -> impl Iterator<Item = (&str, &Bucket)> {
+        let all = self.buckets.iter();
+        all.filter_map(|(name, bucket)| Some((event_queue(name)?, bucket)))
     }
 
     /// Returns the buckets, in order, without internal ones.
@@ -144,7 +156,9 @@ impl Index {
 
     /// Returns `true` if versioning was ever enabled in an existing bucket.
     pub(crate) fn has_versions(&self) -> bool {
-        self.buckets.keys().any(|name| is_internal(name) && limited_bucket(name).is_none())
+        self.buckets.keys().any(|name| {
+            is_internal(name) && limited_bucket(name).is_none() && event_queue(name).is_none()
+        })
     }
 
     /// Returns `true` if the bucket exists and is not internal.
@@ -235,7 +249,9 @@ impl Index {
     /// upload or part.
     pub(crate) fn is_live(&self, head: &Head, at: Position) -> bool {
         let found = match head.kind {
-            Kind::Object => return self.is_object_at(&head.bucket, &head.key, at),
+            Kind::Object => {
+                return self.is_object_at(&head.bucket, &head.key, needle_position(head, at));
+            }
             Kind::BucketCreated => self.buckets.get(head.bucket.as_str()).and_then(|b| b.position),
             Kind::UploadStarted => {
                 self.uploads.get(&UploadName::of(head)).and_then(|upload| upload.at)
@@ -248,5 +264,15 @@ impl Index {
             Kind::Tombstone | Kind::BucketDeleted | Kind::UploadEnded => None,
         };
         found == Some(at)
+    }
+}
+
+/// Returns the position of a needle in the record at `at`: that of the record, but with the event's
+/// own length for an event, which follows the needle of its change.
+pub(crate) fn needle_position(head: &Head, at: Position) -> Position {
+    let is_event = head.kind == Kind::Object && event_queue(&head.bucket).is_some();
+    match u32::try_from(head.plain_bytes()) {
+        Ok(payload_bytes) if is_event => Position { payload_bytes, ..at },
+        _ => at,
     }
 }

@@ -16,6 +16,7 @@ const VERSIONS: &str = "versions";
 const SUSPENDED: &str = "suspended";
 const LOCKED: &str = "locked";
 const QUOTA: &str = "quota";
+const EVENTS: &str = "events";
 
 /// The character that ends the key in a version's name.
 const END: char = '\0';
@@ -58,6 +59,26 @@ pub(crate) fn quota_bucket(bucket: &str) -> String {
 /// Returns the bucket whose quota is in this internal bucket.
 pub(crate) fn limited_bucket(internal: &str) -> Option<&str> {
     internal.strip_suffix(QUOTA)?.strip_suffix(SEPARATOR)
+}
+
+/// Returns the internal bucket with a queue's events.
+pub(crate) fn event_queue_bucket(queue: &str) -> String {
+    format!("{queue}{SEPARATOR}{EVENTS}")
+}
+
+/// Returns the queue whose events are in this internal bucket.
+pub(crate) fn event_queue(internal: &str) -> Option<&str> {
+    internal.strip_suffix(EVENTS)?.strip_suffix(SEPARATOR)
+}
+
+/// Returns an event's key in its queue. Keys sort like the events.
+pub(crate) fn event_key(version: Version) -> String {
+    format!("{:016x}", version.0)
+}
+
+/// Parses the key of an event.
+pub(crate) fn parse_event_key(key: &str) -> Option<Version> {
+    (key.len() == DIGITS).then(|| u64::from_str_radix(key, 16).ok().map(Version))?
 }
 
 /// Returns `true` for an internal bucket's name, which no caller of the store may use.
@@ -128,8 +149,11 @@ pub(crate) fn split_version(name: &str) -> Option<(String, VersionName)> {
 }
 
 /// Returns the bucket and the key whose lock protects a needle. A version is protected by its
-/// object's lock.
+/// object's lock, and all events of a queue by the queue's.
 pub(crate) fn owner<'a>(bucket: &'a str, key: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
+    if event_queue(bucket).is_some() {
+        return (Cow::Borrowed(bucket), Cow::Borrowed(""));
+    }
     let version_owner = || {
         let (owner, _) = bucket.split_once(SEPARATOR)?;
         let key = split_version(key).map_or(Cow::Borrowed(key), |(key, _)| key.into());
@@ -161,7 +185,8 @@ mod tests {
 
     #[test]
     fn names_of_internal_buckets_are_no_names_of_buckets() {
-        let functions = [versions_bucket, suspended_bucket, locked_bucket, quota_bucket];
+        let functions =
+            [versions_bucket, suspended_bucket, locked_bucket, quota_bucket, event_queue_bucket];
         for name in functions.map(|name| name("bucket")) {
             assert!(is_internal(&name));
             assert!(crate::keys::check_bucket(&name).is_err());

@@ -79,6 +79,25 @@ impl Volumes {
             !is_last && (is_mostly_dead != was_mostly_dead || volume.live_needles == 0);
     }
 
+    /// Counts a queued event, whose bytes also count as those of the needle before it: compaction
+    /// may have to move both.
+    pub(crate) fn add_event(&mut self, at: Position) {
+        let volume = self.by_number.entry(at.lsn.segment()).or_default();
+        volume.live_bytes += stored_bytes(at.payload_bytes.into());
+        volume.live_needles += 1;
+    }
+
+    /// Counts an event as removed.
+    pub(crate) fn retire_event(&mut self, at: Position) {
+        let number = at.lsn.segment();
+        let is_last = self.by_number.keys().next_back() == Some(&number);
+        let Some(volume) = self.by_number.get_mut(&number) else { return };
+        let bytes = stored_bytes(at.payload_bytes.into());
+        subtract(&mut volume.live_bytes, bytes, "live bytes of a volume");
+        subtract(&mut volume.live_needles, 1, "live needles of a volume");
+        self.compaction_hint |= !is_last && volume.live_needles == 0;
+    }
+
     pub(crate) fn add_tombstone(&mut self, at: Position, needle_bytes: usize) {
         let volume = self.by_number.entry(at.lsn.segment()).or_default();
         volume.tombstone_bytes += stored_bytes(needle_bytes as u64);

@@ -198,7 +198,8 @@ fn append(
             to.keyspace.clock.advance_past(head.version);
             let ticket = to.append(&head.encode(&attributes), &[], SpacePriority::Ordinary)?;
             files.keep(&originals);
-            let change = Change { head, replaces: None, reserved: Reserved::nothing() };
+            let change =
+                Change { head, replaces: None, reserved: Reserved::nothing(), event: None };
             records.push(AppendedRecord { changes: vec![change], ticket });
             Ok(())
         }

@@ -7,7 +7,6 @@ use crate::failures::WorkKind;
 use crate::index::entry::Change;
 use crate::inner::Inner;
 use crate::needles::apply::AppendedRecord;
-use crate::object::Attributes;
 
 impl Inner {
     /// Appends needles to the log as one record.
@@ -17,21 +16,28 @@ impl Inner {
         data: &[u8],
         priority: SpacePriority,
     ) -> Result<Ticket> {
+        self.append_parts(&[needles, data], priority)
+    }
+
+    fn append_parts(&self, parts: &[&[u8]], priority: SpacePriority) -> Result<Ticket> {
         self.check_append(priority)?;
-        let appended = self.volumes.log.append(&[needles, data], priority).map_err(Error::from);
+        let appended = self.volumes.log.append(parts, priority).map_err(Error::from);
         self.note_refusal(&appended);
         appended
     }
 
-    /// Appends a record like [`Self::append`], or returns `None` if this would block.
-    pub(crate) fn try_append(
+    /// Appends a record like [`Self::append_with`], or returns `None` if this would block.
+    pub(crate) fn try_append_with(
         &self,
-        needles: &[u8],
+        head: &[u8],
         data: &[u8],
+        others: &[Change],
         priority: SpacePriority,
     ) -> Result<Option<Ticket>> {
         self.check_append(priority)?;
-        let appended = self.volumes.log.try_append(&[needles, data], priority).map_err(Error::from);
+        let rest: Vec<u8> = others.iter().flat_map(Change::encode).collect();
+        let appended = self.volumes.log.try_append(&[head, data, &rest], priority);
+        let appended = appended.map_err(Error::from);
         self.note_refusal(&appended);
         appended
     }
@@ -56,36 +62,31 @@ impl Inner {
         Ok(())
     }
 
-    /// Appends, as one record, an object's needle and tombstones that take effect together with it.
-    pub(crate) fn append_with_tombstones(
+    /// Appends, as one record, an object's needle and other needles that take effect together with
+    /// it.
+    pub(crate) fn append_with(
         &self,
         head: &[u8],
         data: &[u8],
-        tombstones: &[Change],
+        others: &[Change],
         priority: SpacePriority,
     ) -> Result<Ticket> {
-        if tombstones.is_empty() {
-            return self.append(head, data, priority);
-        }
-        let none = Attributes::new();
-        let mut rest = data.to_vec();
-        tombstones.iter().for_each(|tombstone| rest.extend(tombstone.head.encode(&none)));
-        self.append(head, &rest, priority)
+        let rest: Vec<u8> = others.iter().flat_map(Change::encode).collect();
+        self.append_parts(&[head, data, &rest], priority)
     }
 
-    /// Appends needles without attributes and data as one record.
+    /// Appends needles as one record.
     pub(crate) fn append_heads(
         &self,
         changes: Vec<Change>,
         priority: SpacePriority,
     ) -> Result<AppendedRecord> {
-        let none = Attributes::new();
-        let record: Vec<u8> = changes.iter().flat_map(|change| change.head.encode(&none)).collect();
+        let record: Vec<u8> = changes.iter().flat_map(Change::encode).collect();
         let ticket = self.append(&record, &[], priority)?;
         Ok(AppendedRecord { changes, ticket })
     }
 
-    /// Appends needles without attributes and data as one record, waits until it is durable, and
+    /// Appends needles as one record, waits until it is durable, and
     /// applies it.
     pub(crate) fn commit_heads(&self, changes: Vec<Change>, priority: SpacePriority) -> Result<()> {
         self.finish_record(self.append_heads(changes, priority)?)

@@ -4,8 +4,10 @@ use haul_append_log::{Position, Ticket};
 
 use crate::checkpoint::write::is_checkpoint_due;
 use crate::error::Result;
-use crate::index::Index;
-use crate::index::entry::Change;
+use crate::event_queues::{QueuedEvent, StoredEvent};
+use crate::index::entry::{Change, DurableRecord};
+use crate::index::version_names::event_queue;
+use crate::index::{Index, needle_position};
 use crate::inner::Inner;
 
 /// A record that was appended and may not be durable yet, and its needles.
@@ -60,11 +62,15 @@ impl Inner {
         self.apply_to_index(changes.into_iter().map(|change| (change, at)));
     }
 
-    /// Applies durable records with one needle each to the index in one step, in log order, and
-    /// removes files that are no longer referenced.
-    pub(crate) fn apply_records(&self, records: Vec<(Change, Position)>) {
+    /// Applies durable records to the index in one step, in log order, and removes files that are no
+    /// longer referenced.
+    pub(crate) fn apply_records(&self, records: Vec<DurableRecord>) {
         self.volumes.indexes.push_records(&records);
-        self.apply_to_index(records.into_iter());
+        let changes = |record: DurableRecord| {
+            let DurableRecord { at, change, others } = record;
+            std::iter::once(change).chain(others).map(move |change| (change, at))
+        };
+        self.apply_to_index(records.into_iter().flat_map(changes));
     }
 
     /// Announces a volume's length before the volume's first record is applied: the log may reuse a
@@ -79,21 +85,37 @@ impl Inner {
         }
     }
 
+    /// Returns the event that a needle queues.
+    fn take_event(&self, change: &mut Change, at: Position) -> Option<QueuedEvent> {
+        let attributes = change.event.take()?;
+        let queue = event_queue(&change.head.bucket)?.into();
+        let (member, sequence) = (self.options.member, change.head.version.0);
+        let stored =
+            StoredEvent { at: needle_position(&change.head, at), bytes: change.head.bytes };
+        Some(QueuedEvent { queue, member, sequence, attributes, stored })
+    }
+
     fn apply_to_index(&self, changes: impl Iterator<Item = (Change, Position)>) {
         let (mut freed, mut volume) = (Vec::new(), 0);
+        let mut events = Vec::new();
         let mut index = self.keyspace.index.write();
-        for (change, at) in changes {
+        for (mut change, at) in changes {
             debug_assert!(
                 at.lsn < self.volumes.log.synced(),
                 "only durable needles become visible"
             );
             self.announce(&mut index, at);
+            events.extend(self.take_event(&mut change, at));
             freed.extend(index.apply(change, at));
             volume = volume.max(at.lsn.segment());
         }
         let compaction_hint = index.volumes.take_compaction_hint();
         let is_checkpoint_due = is_checkpoint_due(self, &index);
         drop(index);
+        if let Some(queues) = self.options.event_queues.as_ref().filter(|_| !events.is_empty()) {
+            // The writer still holds the key's lock, so that a key's events are in order.
+            queues.push(events);
+        }
         if is_checkpoint_due {
             self.volumes.indexes.wake();
         }

@@ -71,7 +71,7 @@ pub(crate) fn read_stored_at(
 }
 
 /// Stores an object unchanged, with its version, under another key: appends its needle. The caller
-/// has locked this key. `replaces` is the key's object. `tombstones` are for the same
+/// has locked this key. `replaces` is the key's object. `others` are needles without data for the same
 /// record.
 ///
 /// # Durability
@@ -81,7 +81,7 @@ pub(crate) fn append_stored(
     stored: &StoredObject,
     (bucket, key): (&str, &str),
     replaces: Option<Replaced>,
-    tombstones: Vec<Change>,
+    others: Vec<Change>,
     reserved: Reserved,
 ) -> Result<AppendedRecord> {
     let entry = &stored.entry;
@@ -97,14 +97,13 @@ pub(crate) fn append_stored(
     }
     head.blocks = block_checksums(data);
     let encoded = head.encode(&stored.attributes);
-    let ticket =
-        inner.append_with_tombstones(&encoded, data, &tombstones, SpacePriority::Ordinary)?;
+    let ticket = inner.append_with(&encoded, data, &others, SpacePriority::Ordinary)?;
     inner.maintenance.admission.admit_now((encoded.len() + data.len()) as u64);
     if let Some(file) = &mut file {
         file.keep();
     }
-    let object = Change { head, replaces, reserved };
-    Ok(AppendedRecord { changes: std::iter::once(object).chain(tombstones).collect(), ticket })
+    let object = Change { head, replaces, reserved, event: None };
+    Ok(AppendedRecord { changes: std::iter::once(object).chain(others).collect(), ticket })
 }
 
 /// Writes data from a needle to a new file if, after a change of `big_object_bytes`, it belongs in

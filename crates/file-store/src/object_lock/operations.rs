@@ -67,6 +67,6 @@ impl Store {
             lock.set_in(&mut attributes);
             Ok(attributes)
         };
-        self.change_attributes(bucket, key, version, &changed)
+        self.change_attributes(bucket.into(), key, version, &changed)
     }
 }

@@ -15,6 +15,8 @@ use crate::writers::BucketWriter;
 pub(crate) struct AppendedPut {
     pub(crate) ticket: Ticket,
     pub(crate) change: Change,
+    /// The other needles of the record.
+    pub(crate) others: Vec<Change>,
     pub(crate) info: ObjectInfo,
     pub(crate) locks: Locks,
     /// The last field, because dropping it wakes the caller, which may then put the same key.
@@ -27,6 +29,7 @@ pub(crate) struct AppendedPut {
 pub(crate) struct WaitedPut {
     pub(crate) at: Result<Position>,
     pub(crate) change: Change,
+    pub(crate) others: Vec<Change>,
     pub(crate) info: ObjectInfo,
     pub(crate) locks: Locks,
     pub(crate) resolver: Resolver,
@@ -42,8 +45,9 @@ pub(crate) struct Locks {
 impl AppendedPut {
     /// Waits until the needle is durable.
     pub(crate) fn wait(self) -> WaitedPut {
-        let Self { ticket, change, info, locks, resolver } = self;
-        WaitedPut { at: ticket.wait().map_err(Error::from), change, info, locks, resolver }
+        let Self { ticket, change, others, info, locks, resolver } = self;
+        let at = ticket.wait().map_err(Error::from);
+        WaitedPut { at, change, others, info, locks, resolver }
     }
 }
 

@@ -40,7 +40,7 @@ impl Replayer<'_> {
             Predecessor::Object(replaced) => Some(replaced),
             Predecessor::Unknown | Predecessor::None => None,
         };
-        Ok(Change { head, replaces, reserved: Reserved::nothing() })
+        Ok(Change { head, replaces, reserved: Reserved::nothing(), event: None })
     }
 
     /// Applies a change, unless the checkpoint contains it.

@@ -8,7 +8,7 @@ use haul_disk::Op;
 use crate::damage::report::Damage;
 use crate::error::{Error, Result};
 use crate::format::{Kind, needles};
-use crate::index::version_names::readable;
+use crate::index::version_names::{event_queue, readable};
 use crate::inner::Inner;
 use crate::store::Store;
 use crate::volume_index;
@@ -90,7 +90,9 @@ impl Store {
             let scanned = inner.volumes.log.scan(segment.number, &mut |at, record| {
                 let index = inner.keyspace.index.read();
                 for (head, _) in needles(record).flatten() {
-                    let is_object = head.kind == Kind::Object && head.files.is_empty();
+                    let is_object = head.kind == Kind::Object
+                        && head.files.is_empty()
+                        && event_queue(&head.bucket).is_none();
                     if is_object && index.is_live(&head, at) {
                         objects += 1;
                         bytes += head.bytes;

@@ -1,6 +1,7 @@
 //! Changes the attributes of objects and versions.
 
 use crate::error::{Error, Result};
+use crate::events::append::event_changes;
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::quotas::Reserved;
 use crate::index::version_names::{VersionName, versions_bucket};
@@ -9,7 +10,7 @@ use crate::inner::Inner;
 use crate::keys::check_attributes;
 use crate::needles::lookup::no_such_key;
 use crate::needles::stored::{append_stored, read_stored};
-use crate::object::{Attributes, ObjectInfo, VersionId, Versioning};
+use crate::object::{Attributes, ObjectInfo, TargetBucket, VersionId, Versioning};
 use crate::object_lock::lock::ObjectLock;
 use crate::replication::confirmation::acknowledge;
 use crate::store::Store;
@@ -31,9 +32,9 @@ impl Store {
     /// # Durability
     /// The attributes survive a power cut when this returns. A power cut before that leaves the
     /// previous or the new ones.
-    pub fn update_attributes(
+    pub fn update_attributes<'a>(
         &self,
-        bucket: &str,
+        bucket: impl Into<TargetBucket<'a>>,
         key: &str,
         version: Option<VersionId>,
         change: &dyn Fn(&mut Attributes) -> Result<()>,
@@ -44,14 +45,14 @@ impl Store {
             ObjectLock::of(stored)?.set_in(&mut changed);
             Ok(changed)
         };
-        self.change_attributes(bucket, key, version, &changed)
+        self.change_attributes(bucket.into(), key, version, &changed)
     }
 
     /// Changes the attributes of a key's current object, or of a version, to those that `change`
     /// returns.
     pub(crate) fn change_attributes(
         &self,
-        bucket: &str,
+        bucket: TargetBucket<'_>,
         key: &str,
         version: Option<VersionId>,
         change: &dyn Fn(&Entry, &Attributes) -> Result<Attributes>,
@@ -59,7 +60,7 @@ impl Store {
         let inner = &*self.inner;
         let set = || {
             let _writer = inner.keyspace.enter(bucket)?;
-            let _lock = inner.keyspace.keys.lock(bucket, key);
+            let _lock = inner.keyspace.keys.lock(bucket.name, key);
             try_change_attributes(inner, bucket, key, version, change)
         };
         acknowledge(inner, inner.with_space(set))
@@ -69,11 +70,12 @@ impl Store {
 /// Appends an object's or a version's needle again, with other attributes.
 fn try_change_attributes(
     inner: &Inner,
-    bucket: &str,
+    target: TargetBucket<'_>,
     key: &str,
     version: Option<VersionId>,
     change: &dyn Fn(&Entry, &Attributes) -> Result<Attributes>,
 ) -> Result<ObjectInfo> {
+    let bucket = target.name;
     let current = inner.find_certain(bucket, key)?;
     let is_current = |entry: &Entry| version.is_none_or(|version| entry.version_id() == version);
     let (stored_bucket, stored_key, entry) = match (current.filter(is_current), version) {
@@ -91,9 +93,11 @@ fn try_change_attributes(
     let info = stored.entry.info(key);
     let is_current = stored_bucket == bucket;
     let copy = if is_current { copy_tombstone(inner, bucket, key, &stored.entry)? } else { None };
-    let (replaces, tombstones) = (Some(Replaced::from(entry)), copy.into_iter().collect());
+    let events = event_changes(inner, target.event, bucket, || info.clone());
+    let (replaces, others) =
+        (Some(Replaced::from(entry)), copy.into_iter().chain(events).collect());
     let to = (&*stored_bucket, &*stored_key);
-    let record = append_stored(inner, &stored, to, replaces, tombstones, Reserved::nothing())?;
+    let record = append_stored(inner, &stored, to, replaces, others, Reserved::nothing())?;
     inner.finish_record(record)?;
     Ok(info)
 }

@@ -150,7 +150,8 @@ pub(crate) fn version_tombstone(inner: &Inner, bucket: &str, key: &str, row: Ver
 pub(crate) fn tombstone(inner: &Inner, bucket: &str, key: &str, replaces: Option<Entry>) -> Change {
     let mut head = Head::new(Kind::Tombstone, bucket, key);
     head.version = inner.keyspace.clock.next();
-    Change { head, replaces: replaces.map(Replaced::from), reserved: Reserved::nothing() }
+    let replaces = replaces.map(Replaced::from);
+    Change { head, replaces, reserved: Reserved::nothing(), event: None }
 }
 
 #[cfg(test)]

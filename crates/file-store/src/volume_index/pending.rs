@@ -30,18 +30,19 @@ pub(crate) struct Record {
 
 impl Record {
     /// Creates the record of needles that were applied to the index.
-    pub(crate) fn new(at: Position, changes: &[Change]) -> Self {
+    pub(crate) fn new<'a>(at: Position, changes: impl IntoIterator<Item = &'a Change>) -> Self {
         let predecessor = |change: &Change| Predecessor::from(change.replaces.clone());
-        Self::encode(at, changes.iter().map(|change| (&change.head, predecessor(change))))
+        let changes = changes.into_iter();
+        Self::encode(at, changes.map(|change| (&change.head, predecessor(change))))
     }
 
-    fn encode<'a>(
-        at: Position,
-        needles: impl ExactSizeIterator<Item = (&'a Head, Predecessor)>,
-    ) -> Self {
-        let count = u32::try_from(needles.len()).unwrap_or(u32::MAX);
-        let mut entries = Vec::with_capacity(128 * needles.len());
-        needles.for_each(|(head, predecessor)| push_entry(&mut entries, at, head, &predecessor));
+    fn encode<'a>(at: Position, needles: impl Iterator<Item = (&'a Head, Predecessor)>) -> Self {
+        let mut entries = Vec::with_capacity(128 * needles.size_hint().0);
+        let mut count = 0;
+        for (head, predecessor) in needles {
+            push_entry(&mut entries, at, head, &predecessor);
+            count += 1;
+        }
         let (offset, needles) = (at.lsn.offset(), count);
         Self { offset, end: offset + haul_append_log::stored_bytes(at), needles, entries }
     }

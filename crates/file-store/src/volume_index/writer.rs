@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use haul_sync::{Condvar, Mutex, now};
 
 use crate::error::Result;
 use crate::format::Head;
-use crate::index::entry::{Change, Predecessor};
+use crate::index::entry::{Change, DurableRecord, Predecessor};
 use crate::names;
 use crate::volume_index::format::{
     Block, BlockKind, FIRST_RECORD, VolumeId, WATERMARK_BYTES, push_entry,
@@ -102,10 +101,12 @@ impl IndexWriter {
         self.push_heads([(at, Record::new(at, changes))].into_iter());
     }
 
-    /// Adds durable records with one needle each.
-    pub(crate) fn push_records(&self, records: &[(Change, Position)]) {
-        let record =
-            |(change, at): &(Change, Position)| (*at, Record::new(*at, slice::from_ref(change)));
+    /// Adds durable records' needles.
+    pub(crate) fn push_records(&self, records: &[DurableRecord]) {
+        let record = |record: &DurableRecord| {
+            let changes = std::iter::once(&record.change).chain(&record.others);
+            (record.at, Record::new(record.at, changes))
+        };
         let records: Vec<_> = records.iter().map(record).collect();
         self.push_heads(records.into_iter());
     }

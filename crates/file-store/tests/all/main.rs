@@ -13,6 +13,7 @@ mod crash;
 mod damage;
 mod damage_sweep;
 mod deletions;
+mod events;
 mod exact;
 mod faults;
 mod full;

@@ -102,7 +102,7 @@ fn copy_of_an_object_in_parts_can_be_in_one_piece() {
     assert_eq!(object.part_bytes(), [6, 5]);
     let etag = Etag { md5: Md5::digest(b"hello world").into(), parts: 0 };
     object.info.etag = etag;
-    store.copy_object(&object, (BUCKET, "copy"), None, &Precondition::None).unwrap();
+    store.copy_object(&object, BUCKET, "copy", None, &Precondition::None).unwrap();
     assert_eq!(big_files(dir.path()).len(), 2, "both objects have the same files");
     let store = reopen_after(dir.path());
     let copied = store.get(BUCKET, "copy").unwrap();

@@ -40,10 +40,22 @@ pub(crate) fn move_keys(members: &[Member], shared: &Shared, stop: &Stop) -> Res
         outcome = outcome.and(empty_member(members, shared, donor, stop));
     }
     outcome?;
-    if stop.is_requested() {
+    if stop.is_requested() || leaves_with_events(members, shared) {
         return Ok(());
     }
     shared.change_table(members, end_moves)
+}
+
+/// Returns `true` if a member that leaves still has queued events, which do not move: it stays until
+/// they are delivered.
+fn leaves_with_events(members: &[Member], shared: &Shared) -> bool {
+    let table = shared.table.lock();
+    let leaving = members
+        .iter()
+        .filter(|member| table.member(member.number()).is_some_and(|entry| entry.is_leaving));
+    let mut queues =
+        leaving.filter_map(|member| member.store().ok()).flat_map(|s| s.event_queues());
+    queues.any(|(_, queue)| queue.events > 0)
 }
 
 /// Moves all keys of moving slots from a member.

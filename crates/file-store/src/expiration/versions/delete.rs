@@ -2,8 +2,10 @@
 
 use haul_append_log::{Position, SpacePriority, Ticket};
 
+use crate::buckets::settings::bucket_settings;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
+use crate::events::append::event_changes;
 use crate::expiration::page::Search;
 use crate::expiration::tags::KnownTags;
 use crate::expiration::tags::tags_of;
@@ -16,7 +18,9 @@ use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::rules::LifecycleRule;
 use crate::lifecycle::state::Rules;
 use crate::lifecycle::tags::ObjectTags;
-use crate::object::{Attributes, VersionId};
+use crate::lifecycle_events::BucketEvents;
+use crate::needles::apply::AppendedRecord;
+use crate::object::VersionId;
 use crate::object_lock::check::check_unlocked;
 use crate::versions::retain::{scan_versions_of, version_tombstone};
 
@@ -49,6 +53,9 @@ pub(crate) fn delete_expired_versions(
     known: &KnownTags,
     report: &mut SweepReport,
 ) -> Result<Option<()>> {
+    // Before keys are locked, because this may lock the bucket.
+    let settings = || bucket_settings(inner, search.bucket);
+    let events = inner.options.lifecycle_events.with_settings(settings)?;
     let _writer = inner.keyspace.enter(search.bucket)?;
     if !inner.maintenance.lifecycle.is_current(search.bucket, rules) {
         return Ok(None);
@@ -57,7 +64,7 @@ pub(crate) fn delete_expired_versions(
         keys.iter().map(|key| inner.keyspace.keys.lock(search.bucket, key)).collect();
     let (mut appended, mut outcome) = (Vec::new(), Ok(Some(())));
     for key in keys {
-        if let Err(error) = append_ends(inner, search, key, known, &mut appended, report) {
+        if let Err(error) = append_ends(inner, search, key, known, &events, &mut appended, report) {
             outcome = Err(error);
             break;
         }
@@ -86,22 +93,28 @@ fn append_ends<'a>(
     search: &Search<'_>,
     key: &'a str,
     known: &KnownTags,
+    events: &BucketEvents,
     appended: &mut Vec<Appended<'a>>,
     report: &mut SweepReport,
 ) -> Result<()> {
     let expired = expired_versions(inner, search, key, known, report)?;
     let mut rows = expired.into_iter().map(|(row, _)| row);
-    let none = Attributes::new();
     loop {
         let batch: Vec<VersionRow> = rows.by_ref().take(RECORD_VERSIONS).collect();
         if batch.is_empty() {
             return Ok(());
         }
         let removed = batch.iter().map(|row| (row.name.id(), row.entry.bytes)).collect();
-        let end = |row| version_tombstone(inner, search.bucket, key, row);
-        let changes: Vec<Change> = batch.into_iter().map(end).collect();
-        let record: Vec<u8> = changes.iter().flat_map(|change| change.head.encode(&none)).collect();
-        let ticket = inner.append(&record, &[], SpacePriority::Reserve)?;
+        let mut changes = Vec::with_capacity(batch.len());
+        for row in batch {
+            let event = events.event(ExpireVersion(row.name.id()), key);
+            let info = || row.entry.info(key);
+            let event = event_changes(inner, event.as_ref(), search.bucket, info);
+            changes.push(version_tombstone(inner, search.bucket, key, row));
+            changes.extend(event);
+        }
+        let AppendedRecord { changes, ticket } =
+            inner.append_heads(changes, SpacePriority::Reserve)?;
         appended.push(Appended { key, removed, changes, ticket });
     }
 }

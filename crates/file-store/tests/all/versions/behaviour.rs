@@ -352,11 +352,11 @@ fn version_is_restored_by_a_copy() {
     let first = put(&store, "key", b"first");
     put(&store, "key", b"second");
     let object = store.get_version(BUCKET, "key", first.version_id).unwrap();
-    let copy = store.copy_object(&object, (BUCKET, "key"), None, &Precondition::None).unwrap();
+    let copy = store.copy_object(&object, BUCKET, "key", None, &Precondition::None).unwrap();
     assert_ne!(copy.version_id, first.version_id);
     assert_eq!((get(&store, "key"), ids(&store, "key").len()), (b"first".to_vec(), 3));
     let head = store.head_version(BUCKET, "key", first.version_id).unwrap();
-    let copied = store.copy_object(&head, (BUCKET, "copy"), None, &Precondition::None);
+    let copied = store.copy_object(&head, BUCKET, "copy", None, &Precondition::None);
     assert!(matches!(copied, Err(Error::Invalid { .. })), "only its head was read");
 }
 

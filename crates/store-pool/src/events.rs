@@ -1,0 +1,164 @@
+//! Queues of events over all members.
+//!
+//! An event stays in the member in which its change was made, also when the key moves.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul_file_store::{EventQueueState, QueuedEvent, Result};
+
+use crate::member::Member;
+use crate::pool::Pool;
+
+/// The number of events that are read from a member at once.
+const PAGE_EVENTS: usize = 256;
+
+/// The number of events that are dropped at once.
+const DROP_EVENTS: usize = 1000;
+
+/// A member with calls that wait for longer than this is not asked to remove events, so that a disk
+/// that hangs does not delay the events of the others.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+impl Pool {
+    /// Creates a queue in all open members, unless it exists.
+    ///
+    /// # Errors
+    /// Fails like [`haul_file_store::Store::create_event_queue`].
+    ///
+    /// # Durability
+    /// The queue survives a power cut when this returns.
+    pub fn create_event_queue(&self, queue: &str) -> Result<()> {
+        self.stores().try_for_each(|store| store.create_event_queue(queue))
+    }
+
+    /// Returns the total of a queue in all open members.
+    #[must_use]
+    pub fn event_queue(&self, queue: &str) -> EventQueueState {
+        let queues = self.stores().flat_map(haul_file_store::Store::event_queues);
+        let states = queues.filter(|(name, _)| name == queue);
+        states.fold(EventQueueState::default(), |all, (_, state)| EventQueueState {
+            events: all.events + state.events,
+            bytes: all.bytes + state.bytes,
+        })
+    }
+
+    /// Removes events of one queue. Events of members that are missing or hang stay in the queue,
+    /// and are returned.
+    ///
+    /// # Errors
+    /// Fails like [`haul_file_store::Store::remove_events`].
+    ///
+    /// # Durability
+    /// The removal survives a power cut when this returns.
+    pub fn remove_events(
+        &self,
+        queue: &str,
+        mut events: Vec<QueuedEvent>,
+    ) -> Result<Vec<QueuedEvent>> {
+        for member in self.members() {
+            let Ok(store) = member.store() else { continue };
+            if member.waiting().longest > WAIT_MAX {
+                continue;
+            }
+            let its = |event: &mut QueuedEvent| event.member == member.number();
+            let removed: Vec<_> = events.extract_if(.., its).collect();
+            if !removed.is_empty() {
+                store.remove_events(queue, &removed)?;
+            }
+        }
+        Ok(events)
+    }
+
+    /// Drops the oldest events of a queue until it has at most `events_max`, and returns the number
+    /// of dropped events. Each member drops its share.
+    ///
+    /// # Errors
+    /// Fails like [`haul_file_store::Store::drop_events`].
+    pub fn trim_event_queue(&self, queue: &Arc<str>, events_max: u64) -> Result<u64> {
+        let total = self.event_queue(queue).events;
+        let Some(excess) = total.checked_sub(events_max).filter(|excess| *excess > 0) else {
+            return Ok(0);
+        };
+        let mut dropped = 0;
+        for store in self.stores() {
+            let queues = store.event_queues().into_iter();
+            let events: u64 =
+                queues.filter(|(name, _)| **name == **queue).map(|(_, state)| state.events).sum();
+            let share = u128::from(excess) * u128::from(events);
+            let mut left = usize::try_from(share.div_ceil(u128::from(total))).unwrap_or(usize::MAX);
+            while left > 0 {
+                let count = store.drop_events(queue, left.min(DROP_EVENTS))?;
+                dropped += count as u64;
+                left = if count == 0 { 0 } else { left - count };
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Returns a reader of all events in a queue.
+    #[must_use]
+    pub fn queued_events(&self, queue: &Arc<str>) -> EventReader<'_> {
+        let reader =
+            |member| MemberReader { member, after: 0, page: VecDeque::new(), is_at_end: false };
+        EventReader {
+            queue: Arc::clone(queue),
+            members: self.members().iter().map(reader).collect(),
+        }
+    }
+}
+
+/// Reads the events of a queue in the order of their changes.
+#[derive(Debug)]
+pub struct EventReader<'a> {
+    queue: Arc<str>,
+    members: Vec<MemberReader<'a>>,
+}
+
+#[derive(Debug)]
+struct MemberReader<'a> {
+    member: &'a Member,
+    /// The number of the last event that was read.
+    after: u64,
+    page: VecDeque<QueuedEvent>,
+    is_at_end: bool,
+}
+
+impl EventReader<'_> {
+    /// Returns the next events, at most `limit`; none at the end. Skips the members that are
+    /// missing.
+    ///
+    /// # Errors
+    /// Fails like [`haul_file_store::Store::queued_events`].
+    pub fn next(&mut self, limit: usize) -> Result<Vec<QueuedEvent>> {
+        let mut events = Vec::with_capacity(limit);
+        while events.len() < limit {
+            for member in &mut self.members {
+                member.fill(&self.queue)?;
+            }
+            let oldest = self.members.iter_mut().filter(|member| !member.page.is_empty());
+            let oldest = oldest.min_by_key(|member| member.page.front().map(|it| it.sequence));
+            let Some(event) = oldest.and_then(|member| member.page.pop_front()) else { break };
+            events.push(event);
+        }
+        Ok(events)
+    }
+}
+
+impl MemberReader<'_> {
+    /// Reads the next page once all events of the last one were taken.
+    fn fill(&mut self, queue: &Arc<str>) -> Result<()> {
+        if self.is_at_end || !self.page.is_empty() {
+            return Ok(());
+        }
+        let Ok(store) = self.member.store() else {
+            self.is_at_end = true;
+            return Ok(());
+        };
+        self.page = store.queued_events(queue, self.after, PAGE_EVENTS)?.into();
+        self.is_at_end = self.page.is_empty();
+        self.after = self.page.back().map_or(self.after, |event| event.sequence);
+        Ok(())
+    }
+}
