@@ -60,7 +60,7 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
         Some(_) => ready::https_url(&addresses.listen),
     };
     let logs = log.iter().filter_map(ServerLog::files).collect();
-    let reload = Reload { certificates, keys: None, logs };
+    let reload = Reload { certificates, keys: None, logs, events: None };
     handle_signals(&Signal::ENDS, end, reload)?;
     let admin = addresses.admin.as_ref().map(ready::url);
     let mut ready = format!("files on {url}");

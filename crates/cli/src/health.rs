@@ -1,25 +1,24 @@
 //! `haul health`: asks a server whether it is well, for health checks of containers and scripts.
 
-use std::error::Error;
-
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 
+use crate::admin_client::{AdminAddress, Question};
 use crate::args::HealthArgs;
 use crate::output::print_line;
-use crate::report::{Exit, Failure, OrFail, Result};
-
-/// The longest response that is read.
-const RESPONSE_BYTES_MAX: usize = 64 << 10;
+use crate::report::{Failure, Result};
 
 /// Fails unless the server answers with 200.
 pub(crate) fn run(args: &HealthArgs) -> Result {
-    let place = Place::parse(&args.url)?;
+    let address = AdminAddress::parse(&args.url, "/health")?;
     let cannot = || format!("{} is not healthy", args.url);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let asked = runtime.or_fail(cannot)?.block_on(place.ask(args));
-    let (status, text) =
-        asked.map_err(|error| Failure::new(format!("{}: {}", cannot(), reason(&error))))?;
+    let question = Question {
+        method: Method::GET,
+        credentials: None,
+        timeout: args.timeout,
+        is_insecure: args.insecure,
+    };
+    let (status, text) = address.ask(&question, &cannot)?;
     let is_healthy = status == StatusCode::OK;
     if args.json {
         let lines: Vec<_> = text.lines().collect();
@@ -32,123 +31,6 @@ pub(crate) fn run(args: &HealthArgs) -> Result {
         false if args.json => Err(Failure::reported()),
         false => {
             Err(Failure::new(format!("{}: {}: {}", cannot(), status.as_u16(), text.trim_end())))
-        }
-    }
-}
-
-/// Where the server is asked.
-#[derive(Debug, PartialEq, Eq)]
-struct Place {
-    url: Url,
-    /// `true` if the URL named HTTP or HTTPS.
-    has_scheme: bool,
-}
-
-impl Place {
-    fn parse(text: &str) -> Result<Self> {
-        let invalid =
-            |why: &str| Failure::new(format!("invalid URL {text}: {why}")).exit(Exit::Usage);
-        let has_scheme = text.contains("://");
-        let whole = if has_scheme { text.to_owned() } else { format!("http://{text}") };
-        let mut url = Url::parse(&whole).map_err(|error| invalid(&error.to_string()))?;
-        // A URL library would take the first name of such a path for the host.
-        let has_no_host = whole.contains(":///");
-        if has_no_host || !matches!(url.scheme(), "http" | "https") {
-            return Err(invalid("use http://HOST:PORT or https://HOST:PORT"));
-        }
-        if url.path() == "/" {
-            url.set_path("/health");
-        }
-        Ok(Self { url, has_scheme })
-    }
-
-    /// Returns the status and the text of the response.
-    async fn ask(&self, args: &HealthArgs) -> reqwest::Result<(StatusCode, String)> {
-        let client = self.client(args)?;
-        let answer = ask_once(&client, self.url.clone()).await?;
-        let mut with_tls = self.url.clone();
-        // What a server with TLS answers to plain HTTP.
-        if answer.0 == StatusCode::BAD_REQUEST
-            && !self.has_scheme
-            && with_tls.set_scheme("https").is_ok()
-        {
-            return ask_once(&client, with_tls).await;
-        }
-        Ok(answer)
-    }
-
-    fn client(&self, args: &HealthArgs) -> reqwest::Result<Client> {
-        // Another provider that the process selected stays.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .timeout(args.timeout)
-            // Certificates have the name that clients use, not that of this machine.
-            .tls_danger_accept_invalid_certs(args.insecure || self.is_local())
-            .build()
-    }
-
-    /// `true` if no other machine can answer.
-    fn is_local(&self) -> bool {
-        match self.url.host_str() {
-            Some("localhost" | "[::1]") => true,
-            Some(host) => host.parse::<std::net::Ipv4Addr>().is_ok_and(|it| it.is_loopback()),
-            None => false,
-        }
-    }
-}
-
-async fn ask_once(client: &Client, url: Url) -> reqwest::Result<(StatusCode, String)> {
-    let mut response = client.get(url).send().await?;
-    let mut text = Vec::new();
-    while let Some(piece) = response.chunk().await? {
-        text.extend_from_slice(&piece);
-        if text.len() > RESPONSE_BYTES_MAX {
-            break;
-        }
-    }
-    Ok((response.status(), String::from_utf8_lossy(&text).into_owned()))
-}
-
-/// Returns why a request failed: the innermost cause.
-fn reason(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return "it did not answer in time".to_owned();
-    }
-    let mut cause: &dyn Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn url_has_an_address_and_a_path() {
-        let parsed = |url: &str| Place::parse(url).ok().map(|place| place.url.to_string());
-        let expected = |url: &str| Some(url.to_owned());
-        assert_eq!(parsed("http://localhost:9001"), expected("http://localhost:9001/health"));
-        assert_eq!(parsed("https://[::1]:9001/"), expected("https://[::1]:9001/health"));
-        assert_eq!(parsed("haul/ready"), expected("http://haul/ready"));
-        for url in ["ftp://a", "http://", "/health", "http://a b", "a:b"] {
-            assert_eq!(parsed(url), None, "{url:?}");
-        }
-    }
-
-    #[test]
-    fn only_names_of_this_machine_are_local() {
-        for (url, is_local) in [
-            ("localhost:1", true),
-            ("127.9.0.1", true),
-            ("https://[::1]/ready", true),
-            ("10.0.0.1", false),
-            ("localhost.example.com", false),
-        ] {
-            assert_eq!(Place::parse(url).unwrap().is_local(), is_local, "{url}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The program `haul`. Each subcommand has a module; the logic is in the libraries.
 
+mod admin_client;
 mod advice;
 mod args;
 mod bench;
@@ -10,6 +11,8 @@ mod descriptors;
 mod digest_cache;
 mod doctor;
 mod dups;
+mod event_targets;
+mod events;
 mod files;
 mod handover;
 mod health;
@@ -82,6 +85,7 @@ fn run(cli: Cli) -> Result {
         Command::Store(args) => store::run(&args),
         Command::Keys(args) => keys::run(&args),
         Command::Health(args) => health::run(&args),
+        Command::Events(args) => events::run(&args),
         Command::ImportS3(args) => import_s3::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),

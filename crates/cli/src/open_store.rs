@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_disk::DeviceKind;
-use haul_file_store::{Damage, Error, LifecycleObserver, Options, REMOTE_MARKER, RecoveryReport};
+use haul_file_store::{
+    Damage, Error, EventQueues, LifecycleEvents, LifecycleObserver, Options, REMOTE_MARKER,
+    RecoveryReport,
+};
 use haul_store_pool::{Copies, OpenWith, Pool};
 
 use crate::args::OpenArgs;
@@ -64,6 +67,10 @@ pub(crate) struct ServerOptions {
     pub(crate) locked_memory: u64,
     /// Receives the changes by lifecycle rules.
     pub(crate) lifecycle_observer: LifecycleObserver,
+    /// Makes the events of these changes.
+    pub(crate) lifecycle_events: LifecycleEvents,
+    /// Receives the events of changes.
+    pub(crate) event_queues: Option<Arc<EventQueues>>,
     /// `true` if writes are rejected that exceed a quota. Commands store what their user asks for.
     pub(crate) enforces_quotas: bool,
     /// The directories whose loss is accepted.
@@ -98,6 +105,8 @@ fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
         pinned_bytes_max: server.pinned_memory,
         locked_bytes_max: server.locked_memory,
         lifecycle_observer: server.lifecycle_observer,
+        lifecycle_events: server.lifecycle_events,
+        event_queues: server.event_queues,
         enforces_quotas: server.enforces_quotas,
         wake_all: haul_s3_server::wake_once,
         holder: format!("{holder}, process {}", std::process::id()),

@@ -1,9 +1,11 @@
-//! Handles SIGHUP of servers: reloads certificates and keys, and begins new log files.
+//! Handles SIGHUP of servers: reloads certificates and keys, begins new log files, and tries to
+//! deliver queued events at once.
 
 use std::sync::Arc;
 use std::thread;
 
 use haul_line_log::LineLog;
+use haul_s3_server::EventTargets;
 use parking_lot::Mutex;
 
 use crate::notify;
@@ -17,6 +19,7 @@ pub(crate) struct Reload {
     pub(crate) certificates: Option<Certificates>,
     pub(crate) keys: Option<LiveKeys>,
     pub(crate) logs: Vec<LogFiles>,
+    pub(crate) events: Option<Arc<EventTargets>>,
 }
 
 /// A log whose files are rotated. Another log may take its place.
@@ -51,6 +54,7 @@ pub(crate) fn handle_signals(
         Signal::Hangup => {
             reload.certificates.iter().for_each(Certificates::reload);
             reload.keys.iter().for_each(LiveKeys::reload);
+            reload.events.iter().for_each(|targets| targets.retry());
             reload.logs.iter().map(LogFiles::get).for_each(rotate);
         }
         _ => {

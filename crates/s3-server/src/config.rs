@@ -14,6 +14,7 @@ use crate::access::keys::key_ring::KeyRing;
 use crate::audit::AuditLog;
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
+use crate::events::target::EventTargets;
 use crate::request::domains::invalid;
 
 /// A server's configuration.
@@ -39,6 +40,9 @@ pub struct Config {
     /// The keys with which the server encrypts objects (SSE-S3 and SSE-KMS). Without them, the
     /// server rejects requests for such encryption.
     pub encryption: Option<Arc<EncryptionKeys>>,
+    /// The targets of bucket notifications. The store must have been opened with their
+    /// [queues](EventTargets::queues). Default: none.
+    pub events: Option<Arc<EventTargets>>,
     /// Terminates TLS at `listen`, and at `admin` and `website` unless these are loopback addresses.
     /// `None` means plain HTTP.
     pub tls: Option<Acceptor>,
@@ -64,6 +68,7 @@ impl Default for Config {
             keys: None,
             key_file: None,
             encryption: None,
+            events: None,
             tls: None,
             is_plain_http_allowed: false,
             domains: Vec::new(),

@@ -42,6 +42,14 @@ pub enum Error {
         /// The rule that they violate.
         why: &'static str,
     },
+    /// An event target is invalid: correct its settings.
+    #[error("invalid event target {name:?}: {why}")]
+    EventTarget {
+        /// The target's name.
+        name: String,
+        /// The rule that it violates.
+        why: String,
+    },
     /// A key file cannot be used: restore it, or use its sealing key.
     #[error("the key file {why}")]
     KeyFile {

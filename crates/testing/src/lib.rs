@@ -11,6 +11,7 @@
 //! - [`child_test`], [`program`], [`Finished`]: other processes and their output
 //! - [`http`]: one end of an HTTP/1.1 connection
 //! - [`tls`]: a certificate authority, and one end of a TLS connection
+//! - [`WebhookReceiver`]: an HTTP server that records messages
 //! - [`ReservedAddress`]: an address for a process that the test starts later
 //! - [`Transport`], [`Endpoint`], [`over!`]: the same tests over TCP, inherited sockets and TLS
 //! - [`raise_descriptor_limit`], [`memory_lock`]: limits of the process
@@ -54,6 +55,8 @@ pub mod tls;
 #[cfg(feature = "net")]
 mod transport;
 mod wait;
+#[cfg(feature = "net")]
+mod webhook;
 
 pub use child::{child_test, line_with};
 pub use dir::{disk_dir, write_deep_file};
@@ -68,3 +71,5 @@ pub use run::{Finished, run};
 #[cfg(feature = "net")]
 pub use transport::{ClientStream, Endpoint, Transport, server_certificate};
 pub use wait::{PATIENCE, eventually, until_full, within_a_minute};
+#[cfg(feature = "net")]
+pub use webhook::WebhookReceiver;

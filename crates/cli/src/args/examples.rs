@@ -37,6 +37,12 @@ Examples:
   haul health https://s3.example.com/health
   until haul health --timeout 1s; do sleep 1; done";
 
+pub(super) const EVENTS: &str = "\
+Examples:
+  haul events
+  haul events --json 127.0.0.1:9001
+  haul events --retry --credentials keys https://s3.example.com:9001";
+
 pub(super) const SERVE: &str = "\
 Examples:
   haul serve
@@ -45,6 +51,7 @@ Examples:
   HAUL_ACCESS_KEY=me HAUL_SECRET_KEY=secret haul serve --listen 0.0.0.0:9000 --plain-http
   haul serve --credentials keys --listen '[::]:443' --tls-cert cert.pem --tls-key key.pem
   haul serve --keys haul-keys.json --sealing-key haul-sealing-key
+  haul serve --event-targets events.toml
   haul serve --data /srv/files --print-config > serve.toml
   haul serve --config serve.toml
 

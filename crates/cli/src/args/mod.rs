@@ -138,6 +138,13 @@ pub(crate) enum Command {
     /// answer in time.
     #[command(after_long_help = examples::HEALTH)]
     Health(HealthArgs),
+    /// Show the queues of events for the targets of a server
+    ///
+    /// Prints a line for each target of "haul serve --event-targets": how many events are queued,
+    /// and were delivered and dropped since the server started, and why a target accepts none.
+    /// Exits with 1 if a target accepts no events.
+    #[command(after_long_help = examples::EVENTS)]
+    Events(EventsArgs),
     /// Copy buckets of MinIO or another S3 server into a server
     ///
     /// Both servers serve meanwhile. Copies the settings of buckets, and objects with metadata,
@@ -264,6 +271,39 @@ pub(crate) struct HealthArgs {
     /// Print one JSON object
     ///
     /// The keys are healthy, status (of HTTP) and lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// Admin address of a server
+    ///
+    /// An address without http:// or https:// is asked by HTTP, and by HTTPS if its server has TLS.
+    /// Certificates are verified, except at addresses of this machine.
+    #[arg(default_value = "127.0.0.1:9001")]
+    pub(crate) url: String,
+    /// Try to deliver the queued events now
+    ///
+    /// After a failure, a target is tried again in intervals of up to 30 s.
+    #[arg(long)]
+    pub(crate) retry: bool,
+    /// Read the key that logs in from FILE, as "haul serve --credentials"
+    ///
+    /// By default HAUL_ACCESS_KEY and HAUL_SECRET_KEY are used. Needed for public addresses, and,
+    /// if the server has keys, for --retry.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) credentials: Option<PathBuf>,
+    /// Accept any certificate
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Time to wait for the response
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    pub(crate) timeout: Duration,
+    /// Print one JSON object a line
+    ///
+    /// The keys are name, url, queued_events, queued_bytes, delivered_events, dropped_events,
+    /// failures, error and failing_since_unix_s.
     #[arg(long)]
     pub(crate) json: bool,
 }

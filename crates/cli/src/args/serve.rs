@@ -86,6 +86,15 @@ pub(crate) struct ServeArgs {
     /// option, objects are encrypted only with keys that clients send (SSE-C).
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(crate) encryption_key: Option<PathBuf>,
+    /// Send the events of bucket notifications to the targets in FILE
+    ///
+    /// Tables [webhook.NAME] in TOML, with url and, optionally, token, authorization, secret, ca,
+    /// client-cert, client-key, records, timeout, queue-events and queue-age. A bucket names a target
+    /// as arn:haul:sqs:::NAME in PutBucketNotificationConfiguration. An event is durable with its
+    /// change, and is sent until the target accepts it; SIGHUP ends the pause after a failure. The
+    /// file must not be readable by other users.
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub(crate) event_targets: Option<PathBuf>,
     /// Print the ready line, and the counts at the end, as one JSON object each
     ///
     /// The ready line has kind (ready), s3, admin and, with --website, website: the addresses as

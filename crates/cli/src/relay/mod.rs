@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     let open = |to| ServerLog::open("access log", to, &options, &lines, may_overlap);
     let log = args.log.access_log.as_deref().map(open).transpose()?;
     let logs = log.iter().filter_map(ServerLog::files).collect();
-    let reload = Reload { certificates, keys: None, logs };
+    let reload = Reload { certificates, keys: None, logs, events: None };
     // The handlers are installed before any client can know that the relay runs.
     catch_signals(server.handle(), reload)?;
     let addresses = server.addresses();

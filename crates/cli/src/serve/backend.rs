@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haul_file_store::{Error, LifecycleObserver};
 use haul_replicate::Takeover;
-use haul_s3_server::ServedStore;
+use haul_s3_server::{EventTargets, ServedStore};
 use haul_store_pool::{Member, Pool};
 
 use crate::args::ServeArgs;
@@ -30,6 +30,7 @@ pub(super) struct Opening<'a> {
     pub(super) holder: String,
     pub(super) takeover: Option<Takeover>,
     pub(super) observer: LifecycleObserver,
+    pub(super) events: Option<Arc<EventTargets>>,
     pub(super) predecessor: &'a Predecessor,
     /// The memory of the machine, or the limit of the control group of this process.
     pub(super) memory_bytes: u64,
@@ -38,7 +39,7 @@ pub(super) struct Opening<'a> {
 impl Backend {
     /// Opens the store, or the newest state of the copy with `--read-only`.
     pub(super) fn open(args: &ServeArgs, copy: Option<Copy>, opening: Opening<'_>) -> Result<Self> {
-        let Opening { holder, takeover, observer, predecessor, memory_bytes } = opening;
+        let Opening { holder, takeover, observer, events, predecessor, memory_bytes } = opening;
         if let Some(copy) = copy.as_ref().filter(|_| args.replication.read_only) {
             let dir = args.open.single_dir("--read-only")?;
             let options = read_only_options(&args.open, &holder);
@@ -56,6 +57,11 @@ impl Backend {
             pinned_memory: shares.pinned,
             locked_memory: shares.cache,
             lifecycle_observer: observer,
+            lifecycle_events: events
+                .as_ref()
+                .map(EventTargets::lifecycle_events)
+                .unwrap_or_default(),
+            event_queues: events.as_deref().map(EventTargets::queues),
             enforces_quotas: true,
             accepted_losses: args.accept_loss.clone(),
             refill: args.refill.clone(),

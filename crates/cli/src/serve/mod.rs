@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::args::ServeArgs;
 use crate::descriptors;
+use crate::event_targets;
 use crate::handover::Predecessor;
 use crate::inherited;
 use crate::listen;
@@ -68,6 +69,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let certificates = Certificates::load(&args.tls)?;
     let keys = args.key_file().map(|(keys, seal)| LiveKeys::load(keys, seal)).transpose()?;
     let encryption = args.encryption_key.as_deref().map(encryption_keys::load).transpose()?;
+    let events = args.event_targets.as_deref().map(event_targets::load).transpose()?;
+    let events = events.map(Arc::new);
     let acceptor = |certificates: &Certificates| certificates.acceptor(Alpn::Http1);
     let mut config = Config {
         listen: listen::resolve_tcp(&args.listen)?,
@@ -78,6 +81,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         keys: keys.as_ref().map(LiveKeys::ring),
         key_file: keys.as_ref().map(LiveKeys::file),
         encryption: encryption.map(Arc::new),
+        events: events.clone(),
         tls: certificates.as_ref().map(acceptor).transpose()?,
         is_plain_http_allowed: args.plain_http,
         is_read_only: args.replication.read_only,
@@ -101,12 +105,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         standby::End::TakenOver(takeover) => Some(takeover),
         standby::End::IsStore => None,
     };
-    let holder = "haul serve";
-    let access = args.log.access_log.as_deref();
-    let open = |to| Log::open("access log", to, &access_options(&args.log, holder), &predecessor);
-    let access = access.map(open).transpose()?;
-    let open = |to| Log::open("audit log", to, &audit_options(&args.log, holder), &predecessor);
-    let audit = args.audit_log.as_deref().map(open).transpose()?;
+    let [access, audit] = open_logs(args, &predecessor)?;
     let format = args.log.log_format.format();
     let audit_log = audit.as_ref().map(|log| AuditLog::new(log.lines()));
     let observer = audit_log.as_ref().map(AuditLog::lifecycle_observer);
@@ -115,10 +114,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         audit: audit_log,
     });
     let logs: Vec<Log> = access.into_iter().chain(audit).collect();
-    let reload = Reload { certificates, keys, logs: logs.iter().filter_map(Log::files).collect() };
+    let log_files = logs.iter().filter_map(Log::files).collect();
+    let reload = Reload { certificates, keys, logs: log_files, events: events.clone() };
     let holder = format!("haul serve on {}", listening.addresses().listen_url());
     let observer = observer.unwrap_or_default();
-    let opening = Opening { holder, takeover, observer, predecessor: &predecessor, memory_bytes };
+    let predecessor = &predecessor;
+    let opening =
+        Opening { holder, takeover, observer, events: events.clone(), predecessor, memory_bytes };
     let mut backend = Backend::open(args, copy, opening)?;
     let served = runtime.block_on(serve(listening, backend.served(), reload, args));
     // Dropping the runtime waits for store calls in progress.
@@ -127,6 +129,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     // Before the store: a process that waits for the store then finds the logs closed.
     let logged = logs.into_iter().map(Log::close).fold(Ok(()), Result::and);
     served.and(backend.close()).and(logged)
+}
+
+/// Opens the access log and the audit log.
+fn open_logs(args: &ServeArgs, predecessor: &Predecessor) -> Result<[Option<Log>; 2]> {
+    let holder = "haul serve";
+    let access = args.log.access_log.as_deref();
+    let open = |to| Log::open("access log", to, &access_options(&args.log, holder), predecessor);
+    let access = access.map(open).transpose()?;
+    let open = |to| Log::open("audit log", to, &audit_options(&args.log, holder), predecessor);
+    Ok([access, args.audit_log.as_deref().map(open).transpose()?])
 }
 
 /// Takes the addresses, or the inherited sockets in their place.

@@ -3,6 +3,7 @@
 
 pub(crate) mod account;
 mod console;
+mod events;
 mod key_change;
 pub(crate) mod keys;
 mod login;
@@ -42,6 +43,7 @@ use crate::admin::page::{
 use crate::admin::presign::Link;
 use crate::admin::sessions::{Proof, Sessions};
 use crate::config::Addresses;
+use crate::events::target::EventTargets;
 use crate::hot::HotObjects;
 use crate::memory::PeerMemory;
 use crate::metrics::Metrics;
@@ -49,6 +51,9 @@ use crate::served::ServedStore;
 
 /// The path to which key changes are posted.
 const KEYS: &str = "/keys";
+
+/// The path to which a request for delivery without delay is posted.
+const RETRY: &str = "/events/retry";
 
 /// The path to which a logout is posted.
 const LOGOUT: &str = "/logout";
@@ -72,6 +77,7 @@ pub(crate) struct Admin {
     /// The S3 request rate of each client.
     pub(crate) peer_rate: Option<Arc<PeerRate>>,
     pub(crate) hot: Arc<HotObjects>,
+    pub(crate) events: Option<Arc<EventTargets>>,
     /// Locked while the volume map is read.
     pub(crate) map_lock: Mutex<()>,
     /// The values in the last 24 hours.
@@ -124,6 +130,9 @@ impl Admin {
                 Err(refused) => Answer::Page(error_response(refused)),
             };
         }
+        if path == RETRY && request.method() == Method::POST {
+            return Answer::Page(self.retry_events(&request).unwrap_or_else(error_response));
+        }
         if path == LOGIN && request.method() == Method::POST {
             return Answer::LogIn(request);
         }
@@ -140,6 +149,25 @@ impl Admin {
             },
             Err(refused) => Answer::Page(error_response(refused)),
         }
+    }
+
+    /// Makes the next attempts to deliver events follow at once.
+    fn retry_events(&self, request: &Request<RequestBody>) -> Result<Response<Bytes>, Rejection> {
+        let caller = self.caller(request)?;
+        if !key_change::may_change(&caller.principal, self.keys.administrator.is_some()) {
+            return Err((StatusCode::FORBIDDEN, "Only the administrator may retry events\n"));
+        }
+        if let Some(targets) = &self.events {
+            targets.retry();
+        }
+        Ok(json_page(&self.events_json()))
+    }
+
+    fn events_json(&self) -> Value {
+        let pool = self.store.load();
+        self.events
+            .as_ref()
+            .map_or(Value::Array(Vec::new()), |targets| events::json(&pool, targets))
     }
 
     /// Returns the reason to reject a request for the volume map, which costs disk reads.
@@ -226,6 +254,7 @@ impl Admin {
             "/requests.json" => self.recent_requests(request).unwrap_or_else(error_response),
             "/stats.json" => json_page(&self.stats_json()),
             "/buckets.json" => self.buckets(),
+            "/events.json" => json_page(&self.events_json()),
             "/keys.json" => match self.caller(request) {
                 Ok(caller) => {
                     self.key_page().page(&caller.principal).unwrap_or_else(error_response)
@@ -240,8 +269,8 @@ impl Admin {
                 None => plain(
                     StatusCode::NOT_FOUND,
                     "The paths are /, /login, /session.json, /history.json, /requests.json, \
-                     /stats.json, /buckets.json, /keys.json, /volumes.json, /metrics, /health and \
-                     /ready\n",
+                     /stats.json, /buckets.json, /events.json, /keys.json, /volumes.json, \
+                     /metrics, /health and /ready\n",
                 ),
             },
         }
@@ -260,6 +289,9 @@ impl Admin {
         let store = self.store.load();
         text.push_str(&prometheus::quotas(&store.quotas(), &store.owner_quotas()));
         text.push_str(&members::metrics(&store));
+        if let Some(targets) = &self.events {
+            text.push_str(&events::metrics(&store, targets));
+        }
         respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
     }
 
@@ -282,13 +314,16 @@ impl Admin {
             return plain(StatusCode::SERVICE_UNAVAILABLE, text);
         }
         let failures = store.ongoing_failures();
-        let disks = members::health(&store);
+        let mut parts = members::health(&store);
+        if let Some(targets) = &self.events {
+            parts += &events::health(&store, targets);
+        }
         let text = match is_health {
             true => health(&stats, &failures, self.key_failure().as_deref()),
             // A draining server does not listen on this address.
             false => ready(&failures),
         };
-        let text = if disks.is_empty() { text } else { disks + text.trim_start_matches("ok\n") };
+        let text = if parts.is_empty() { text } else { parts + text.trim_start_matches("ok\n") };
         respond(StatusCode::OK, TEXT, text)
     }
 
@@ -395,6 +430,7 @@ impl Admin {
             "file_system_bytes": file_system_bytes,
             "free_bytes": free_bytes,
             "disks": members::json(&self.store.load()),
+            "events": self.events_json(),
         })
     }
 }

@@ -152,7 +152,8 @@ impl Delivery {
         let mut attributes = Attributes::new();
         attributes.set("content-type", "text/plain");
         let (name, precondition) = (ObjectName::new(bucket, name), Precondition::Absent);
-        let put = Put { name, bucket: None, attributes, precondition, master };
+        let event = None;
+        let put = Put { name, bucket: None, attributes, precondition, master, event };
         let receiver = Receiver::from_bytes(&self.haul, lines.into());
         match receiver.is_small() && !is_encrypted {
             true => put.small(&self.haul, receiver).await?,

@@ -7,6 +7,7 @@ pub(crate) mod create_configuration;
 pub(crate) mod documents;
 pub(crate) mod encryption;
 pub(crate) mod logging;
+pub(crate) mod notification;
 pub(crate) mod object_lock;
 pub(crate) mod policy;
 pub(crate) mod quota;

@@ -8,15 +8,6 @@ use crate::service::Haul;
 use crate::service::request::Request;
 use crate::xml::writer::Xml;
 
-pub(crate) async fn get_bucket_notification_configuration(
-    haul: &Haul,
-    request: &Request,
-    _body: Body,
-) -> S3Result<Answer> {
-    haul.store().bucket(&request.name().bucket).map_err(from_store)?;
-    Ok(Answer::xml(Xml::document("NotificationConfiguration", |_xml| {})))
-}
-
 pub(crate) async fn get_bucket_replication(
     haul: &Haul,
     request: &Request,

@@ -11,10 +11,13 @@ use http::{Response, StatusCode};
 
 use crate::access::authorize::Principal;
 use crate::access::caller::Basis;
+use crate::access::facts::Connection;
+use crate::access::keys::key::ANONYMOUS;
 use crate::answer::Content;
 use crate::audit::{AuditRecord, Changes};
 use crate::bucket_logs::logged::LoggedRequest;
 use crate::errors::{S3Error, S3ErrorCode, chain};
+use crate::events::requester::Requester;
 use crate::front::cors;
 use crate::front::respond::{Outcome, response};
 use crate::front::response::{Counted, InFlight};
@@ -59,6 +62,16 @@ impl Accounts {
     /// Returns the list to which the operation adds its changes.
     pub(super) fn changes(&self) -> Option<Changes> {
         self.changes.clone()
+    }
+
+    /// Returns the requester, as events name it.
+    pub(super) fn requester(&self, principal: &Principal, connection: &Connection) -> Requester {
+        let user = match principal {
+            Principal::Key(key) => key.user.clone(),
+            Principal::Anonymous(_) => Some(ANONYMOUS.into()),
+            Principal::Open => None,
+        };
+        Requester { request_id: self.identity.id, user, peer: connection.peer }
     }
 
     /// Notes the client, after its signature is verified.

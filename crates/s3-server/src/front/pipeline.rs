@@ -217,6 +217,7 @@ impl Front {
         let Received { head, connection, memory, operation, verified, allowed, missed, .. } =
             received;
         let Verified { principal, payload } = verified?;
+        let requester = accounts.requester(&principal, &connection);
         let Some(operation) = operation else { return Err(no_operation()) };
         accounts.note_client(&principal);
         let allowed = match allowed {
@@ -241,6 +242,8 @@ impl Front {
             trailer,
             is_encrypted: connection.is_encrypted,
             missed,
+            requester,
+            is_form: false,
         };
         let outcome = self.operate(&request, body).await;
         outcome.map_err(|error| self.without_hidden_names(error, &request))
@@ -271,6 +274,7 @@ impl Front {
         let Upload { head, principal, body, answer } = upload;
         let (head, operation) = (Arc::new(head), Operation::PutObject);
         accounts.note_client(&principal);
+        let requester = accounts.requester(&principal, &connection);
         let asked = Asked { principal, operation, head: &head, connection };
         let allowed = authorize(&self.haul.shared_store(), asked).await?;
         accounts.note_basis(allowed.caller().basis());
@@ -284,6 +288,8 @@ impl Front {
             trailer: None,
             is_encrypted,
             missed: None,
+            requester,
+            is_form: true,
         };
         let stored = operations::execute(&self.haul, &request, body).await;
         answer.apply(stored.map_err(|error| self.without_hidden_names(error, &request))?)

@@ -19,6 +19,7 @@ use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::settings::OBJECT_LISTS;
+use crate::settings::notification::name::EventName;
 use crate::stored::versions::{self, refused_change};
 
 pub(crate) async fn get_object_acl(
@@ -51,6 +52,7 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
     // An invalid ACL is an error only if the bucket takes ACLs, as in S3.
     let fields = &request.head.fields;
     let requested = RequestedAcl::from_request(fields, document, &|name| haul.is_user(name));
+    let event = haul.event(request, EventName::AclPut, &name.key);
     let version = haul.blocking(move |store| {
         let rules = rules_of(store, &name.bucket)?;
         rules.check_in_effect()?;
@@ -58,15 +60,16 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
         if store.bucket_settings(&name.bucket).map_err(from_store)?.get(OBJECT_LISTS).is_none() {
             announce(store, &name.bucket)?;
         }
-        let updated = update(store, &name, version, |attributes: &mut Attributes| {
-            let object = rules.object(attributes);
-            let uses = Use { operation: "PutObjectAcl", permission: Permission::WriteAcl };
-            uses.check(&caller, &rules, &object, &name)?;
-            let list = requested.resolve(&object.owner, &rules.owner)?;
-            rules.check(&list)?;
-            ObjectAcl { list, ..object }.set(attributes, &rules.owner);
-            Ok(())
-        });
+        let updated =
+            update(store, &name, version, event.as_ref(), |attributes: &mut Attributes| {
+                let object = rules.object(attributes);
+                let uses = Use { operation: "PutObjectAcl", permission: Permission::WriteAcl };
+                uses.check(&caller, &rules, &object, &name)?;
+                let list = requested.resolve(&object.owner, &rules.owner)?;
+                rules.check(&list)?;
+                ObjectAcl { list, ..object }.set(attributes, &rules.owner);
+                Ok(())
+            });
         let ObjectName { bucket, key } = &name;
         let updated = updated.map_err(|error| refused_change(store, bucket, key, error))?;
         Ok(versions::response_id(store, bucket, updated.version_id))

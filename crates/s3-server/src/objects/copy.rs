@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use haul_file_store::{
-    Attributes, Error, Etag, ObjectInfo, ObjectLock, Precondition, Tags, VersionId,
+    Attributes, Error, Etag, Event, ObjectInfo, ObjectLock, Precondition, Tags, TargetBucket,
+    VersionId,
 };
 use haul_http1::Verdict;
 use haul_store_pool::Pool;
@@ -35,6 +36,7 @@ use crate::encryption::request::RequestedEncryption;
 use crate::errors::{
     S3Error, S3ErrorCode, S3Result, check_key, from_store, invalid_argument, refuse,
 };
+use crate::events::new::set_size;
 use crate::objects::conditions::{Conditions, precondition};
 use crate::objects::headers::{STORAGE_CLASS, StoredHeaders};
 use crate::objects::lock::LockHeaders;
@@ -47,6 +49,7 @@ use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::settings::lifecycle::operations::expiration;
+use crate::settings::notification::name::EventName;
 use crate::stored::attributes::REDIRECT;
 use crate::stored::{tags, versions};
 use crate::times::document_time;
@@ -101,6 +104,7 @@ struct CopyRequest {
     algorithm: Option<Algorithm>,
     /// The key that seals the copy's data key; `None` stores the copy unencrypted.
     master: Option<Master>,
+    event: Option<Event>,
 }
 
 /// A stored copy.
@@ -155,11 +159,12 @@ impl CopyRequest {
             list: NewObjectAcl::of(haul, request).await?,
             algorithm,
             master: haul.master_for(&to.bucket, wanted)?,
+            event: haul.event(request, EventName::CreatedByCopy, &to.key),
         })
     }
 
     /// Opens the source, and stores the copy. Blocks.
-    fn execute(&self, store: &Pool) -> S3Result<Copied> {
+    fn execute(mut self, store: &Pool) -> S3Result<Copied> {
         let ObjectName { bucket, key } = &self.from.name;
         let object = versions::get_source(store, bucket, key, self.from.version)?;
         confirm(self.reader.as_ref(), store, &self.from.name, &object.attributes)?;
@@ -169,6 +174,7 @@ impl CopyRequest {
         let content = Content::open(keys, (bucket, key), object, source_key)?;
         let mut attributes = self.attributes(store, &content.object.attributes)?;
         let bytes = content.bytes();
+        set_size(&mut self.event, bytes);
         let (stored, checksum) = self.store(store, content, &mut attributes)?;
         Ok(Copied {
             expiration: expiration(store, &self.to.bucket, &stored, &attributes),
@@ -250,7 +256,8 @@ impl CopyRequest {
         }
         let (to, precondition) = (&self.to, &self.precondition);
         let object = &content.object;
-        let stored = store.copy_object(object, &to.bucket, &to.key, Some(attributes), precondition);
+        let target = self.target();
+        let stored = store.copy_object(object, target, &to.key, Some(attributes), precondition);
         Ok((stored.map_err(|error| self.unmet_condition_error(store, error))?, checksum))
     }
 
@@ -282,8 +289,12 @@ impl CopyRequest {
             let structure = Structure::OnePiece;
             new.envelope((bucket, key), structure, written.bytes())?.set(attributes);
         }
-        let stored = store.put_written(bucket, key, written, attributes, &self.precondition);
+        let stored = store.put_written(self.target(), key, written, attributes, &self.precondition);
         Ok((stored.map_err(|error| self.unmet_condition_error(store, error))?, checksum))
+    }
+
+    fn target(&self) -> TargetBucket<'_> {
+        TargetBucket::from(&self.to.bucket).with_event(self.event.as_ref())
     }
 
     /// Returns the error for a copy that was not stored.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::str::FromStr;
 use std::time::SystemTime;
 
-use haul_file_store::{Deleted, Deletion, ObjectInfo, VersionId};
+use haul_file_store::{Deleted, Deletion, Event, ObjectInfo, VersionId};
 use haul_store_pool::Pool;
 
 use crate::access::action::Action;
@@ -24,6 +24,7 @@ use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::notification::name::EventName;
 use crate::stored::versions;
 use crate::times::parse_any;
 use crate::xml::reader::{Element, malformed};
@@ -43,11 +44,12 @@ pub(crate) async fn delete_object(haul: &Haul, request: &Request, _body: Body) -
     let version = versions::parse(given)?;
     let conditions = conditions(fields)?;
     let (caller, bypasses) = (request.caller().clone(), wants_bypass(fields));
+    let event = RemovalEvents::new(haul, request).event(&name.key, version.is_some());
     let delete = move |store: &Pool| {
         let ObjectName { bucket, key } = &name;
         let bypasses_governance = bypasses && may_bypass(&caller, store, &name)?;
         let conditions = conditions.resolve(store, bucket, key);
-        let asked = Asked { version, conditions, bypasses_governance };
+        let asked = Asked { version, conditions, bypasses_governance, event };
         delete_all(store, bucket, &[(key.as_str(), asked)]).remove(0)
     };
     let deleted = haul.blocking(delete).await?;
@@ -87,6 +89,9 @@ pub(crate) async fn delete_objects(haul: &Haul, request: &Request, body: Body) -
     let bytes = outcome_bytes(&objects).min(DOCUMENT_BYTES_MAX);
     let memory = haul.reserve(request.memory.as_ref(), bytes as u64).await?;
     let (caller, bypasses) = (request.caller().clone(), wants_bypass(&request.head.fields));
+    let events = RemovalEvents::new(haul, request);
+    let event = |object: &ListedDeletion| events.event(&object.key, object.version().is_some());
+    let objects: Vec<_> = objects.into_iter().map(|object| (event(&object), object)).collect();
     let delete = move |store: &Pool| Ok(delete_listed(store, &caller, &bucket, objects, bypasses));
     let outcomes = haul.blocking(delete).await?;
     if let Some(changes) = &request.changes {
@@ -203,6 +208,7 @@ impl ListedDeletion {
         caller: &Caller,
         bucket: &str,
         bypasses: bool,
+        event: Option<Event>,
     ) -> S3Result<Asked> {
         let version = self.version();
         let operation = if version.is_some() { "DeleteObjectVersion" } else { "DeleteObjects" };
@@ -215,6 +221,7 @@ impl ListedDeletion {
             version: versions::parse(version)?,
             conditions: self.conditions().resolve(store, bucket, &self.key),
             bypasses_governance: bypasses && may_bypass(&caller, store, &name)?,
+            event,
         })
     }
 }
@@ -224,13 +231,14 @@ fn delete_listed(
     store: &Pool,
     caller: &Caller,
     bucket: &str,
-    objects: Vec<ListedDeletion>,
+    objects: Vec<(Option<Event>, ListedDeletion)>,
     bypasses: bool,
 ) -> Vec<(ListedDeletion, S3Result<Deleted>)> {
     let mut allowed = Vec::new();
     let mut refused = Vec::new();
-    for object in &objects {
-        let checked = object.check(store, caller, bucket, bypasses);
+    let (events, objects): (Vec<_>, Vec<_>) = objects.into_iter().unzip();
+    for (object, event) in objects.iter().zip(events) {
+        let checked = object.check(store, caller, bucket, bypasses, event);
         refused.push(checked.map(|asked| allowed.push((&*object.key, asked))).err());
     }
     let mut outcomes = delete_all(store, bucket, &allowed).into_iter();
@@ -253,6 +261,30 @@ struct Asked {
     conditions: DeleteConditions,
     /// `true` if the request may delete a version that is retained in governance mode.
     bypasses_governance: bool,
+    event: Option<Event>,
+}
+
+/// Makes the events of deletions.
+struct RemovalEvents<'a> {
+    haul: &'a Haul,
+    request: &'a Request,
+    has_versions: bool,
+}
+
+impl<'a> RemovalEvents<'a> {
+    fn new(haul: &'a Haul, request: &'a Request) -> Self {
+        let has_versions = versions::has_versions(&haul.store(), &request.name().bucket);
+        Self { haul, request, has_versions }
+    }
+
+    /// Returns the event of a deletion, which creates a delete marker if it names no version.
+    fn event(&self, key: &str, has_version: bool) -> Option<Event> {
+        let name = match self.has_versions && !has_version {
+            true => EventName::MarkerCreated,
+            false => EventName::Removed,
+        };
+        self.haul.event(self.request, name, key)
+    }
 }
 
 /// Deletes objects with one store call; returns each object's outcome. The response includes the ID
@@ -271,7 +303,8 @@ fn delete_all(store: &Pool, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S3
             let test: &(dyn Fn(&ObjectInfo) -> bool + Sync) = test;
             let condition = asked.conditions.any().then_some(test);
             let bypass_governance = asked.bypasses_governance;
-            Deletion { key, version: asked.version, condition, bypass_governance }
+            let event = asked.event.as_ref();
+            Deletion { key, version: asked.version, condition, bypass_governance, event }
         })
         .collect();
     let outcomes = store.delete_objects(bucket, &store_deletions).into_iter();

@@ -1,6 +1,6 @@
 //! Operations on an object's tags.
 
-use haul_file_store::{Tags, VersionId};
+use haul_file_store::{Event, Tags, VersionId};
 use haul_store_pool::Pool;
 
 use crate::access::check::authorize_write;
@@ -13,6 +13,7 @@ use crate::objects::update::update;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::notification::name::EventName;
 use crate::stored::{tags, versions};
 use crate::xml::Document;
 use crate::xml::tagging::Tagging;
@@ -47,7 +48,9 @@ pub(crate) async fn put_object_tagging(
     authorize_write(&haul.shared_store(), caller, request.operation, request.name()).await?;
     let tags = tags::object_tags(pairs.into_iter())?;
     let name = request.name().clone();
-    let version_id = haul.blocking(move |store| replace(store, &name, version, &tags)).await?;
+    let event = haul.event(request, EventName::TagsPut, &name.key);
+    let replace = move |store: &Pool| replace(store, &name, version, &tags, event.as_ref());
+    let version_id = haul.blocking(replace).await?;
     Ok(Answer::ok().with_some(versions::VERSION_ID.as_str(), version_id))
 }
 
@@ -58,7 +61,8 @@ pub(crate) async fn delete_object_tagging(
 ) -> S3Result<Answer> {
     let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
     let name = request.name().clone();
-    let delete = move |store: &Pool| replace(store, &name, version, &Tags::new());
+    let event = haul.event(request, EventName::TagsDeleted, &name.key);
+    let delete = move |store: &Pool| replace(store, &name, version, &Tags::new(), event.as_ref());
     let version_id = haul.blocking(delete).await?;
     Ok(Answer::no_content().with_some(versions::VERSION_ID.as_str(), version_id))
 }
@@ -69,8 +73,9 @@ fn replace(
     name: &ObjectName,
     version: Option<VersionId>,
     tags: &Tags,
+    event: Option<&Event>,
 ) -> S3Result<Option<String>> {
-    let replaced = update(store, name, version, |attributes| {
+    let replaced = update(store, name, version, event, |attributes| {
         attributes.set_tags(tags);
         Ok(())
     })?;

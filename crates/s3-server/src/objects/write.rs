@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use haul_file_store::{
-    Attributes, BucketId, Error, ObjectInfo, Precondition, StoredObject, TargetBucket, VersionId,
+    Attributes, BucketId, Error, Event, ObjectInfo, Precondition, StoredObject, TargetBucket,
+    VersionId,
 };
 use haul_store_pool::Pool;
 
@@ -18,6 +19,7 @@ use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::request::RequestedEncryption;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, check_key, from_store, refuse};
+use crate::events::new::set_size;
 use crate::hot::HotObjects;
 use crate::hot::object::HotObject;
 use crate::objects::conditions::precondition;
@@ -28,6 +30,7 @@ use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::settings::lifecycle::operations::expiration;
+use crate::settings::notification::name::EventName;
 use crate::stored::{tags, versions};
 
 pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
@@ -47,8 +50,16 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
     check_bucket(&haul.store(), &name.bucket)?;
     NewObjectAcl::of(haul, request).await?.set(&mut attributes)?;
     let master = haul.master_for(&name.bucket, wanted)?;
-    let bucket = request.bucket();
-    let put = Put { name: name.clone(), bucket, attributes, precondition, master: master.clone() };
+    let event_name =
+        if request.is_form { EventName::CreatedByPost } else { EventName::CreatedByPut };
+    let put = Put {
+        name: name.clone(),
+        bucket: request.bucket(),
+        attributes,
+        precondition,
+        master: master.clone(),
+        event: haul.event(request, event_name, &name.key),
+    };
     let Stored { info, expiration, checksum, version_id } =
         match receiver.is_small() && master.is_none() {
             true => put.small(haul, receiver).await?,
@@ -82,6 +93,7 @@ pub(crate) struct Put {
     pub(crate) precondition: Precondition,
     /// The key that seals the object's data key; `None` stores the object unencrypted.
     pub(crate) master: Option<Master>,
+    pub(crate) event: Option<Event>,
 }
 
 /// A stored object, as described by the response.
@@ -99,9 +111,9 @@ impl Put {
     /// Receives and stores a small object that is not encrypted.
     pub(crate) async fn small(self, haul: &Haul, receiver: Receiver) -> S3Result<Stored> {
         let collected = receiver.collect(haul).await?;
-        let Self { name, bucket: id, attributes, precondition, master: _ } = self;
+        let Self { name, bucket: id, attributes, precondition, master: _, event } = self;
         let tags = tags::only_tags(&attributes);
-        let put = SmallPut { name, id, attributes, precondition, collected };
+        let put = SmallPut { name, id, attributes, precondition, collected, event };
         let bucket = put.name.bucket.clone();
         let (info, checksum) = put.store(haul).await?;
         // The first PUT to a bucket may read the bucket's rules from the disk; then they are in
@@ -113,7 +125,7 @@ impl Put {
 
     /// Receives and stores an object of any length.
     pub(crate) async fn big(self, haul: &Haul, receiver: Receiver) -> S3Result<Stored> {
-        let Self { name, bucket: id, mut attributes, precondition, master } = self;
+        let Self { name, bucket: id, mut attributes, precondition, master, mut event } = self;
         let new = master.map(NewContent::generate).transpose()?;
         let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
         let open = Pool::object_writer;
@@ -127,7 +139,8 @@ impl Put {
                 let structure = Structure::OnePiece;
                 new.envelope((bucket, key), structure, written.bytes())?.set(&mut attributes);
             }
-            let target = TargetBucket::new(bucket, id);
+            set_size(&mut event, bytes);
+            let target = TargetBucket::new(bucket, id).with_event(event.as_ref());
             let stored = store.put_written(target, key, written, &attributes, &precondition);
             let refused = |error| unmet_condition_error(store, bucket, key, &precondition, error);
             let info = stored.map_err(refused)?;
@@ -147,6 +160,7 @@ struct SmallPut {
     attributes: Attributes,
     precondition: Precondition,
     collected: Collected,
+    event: Option<Event>,
 }
 
 /// A PUT that was started on a thread that must not block. The body's checksum is verified.
@@ -180,7 +194,7 @@ impl SmallPut {
         let (bytes, checksum) = self.collected.verify()?;
         add_checksum(&mut self.attributes, checksum.as_ref());
         let Self { name: ObjectName { bucket, key }, attributes, precondition, .. } = &self;
-        let target = TargetBucket::new(bucket, self.id);
+        let target = TargetBucket::new(bucket, self.id).with_event(self.event.as_ref());
         match store.start_put(target, key, bytes, attributes, precondition) {
             Ok(Some(pending)) => Ok(Some(StartedPut { pending, checksum })),
             Ok(None) | Err(Error::PreconditionFailed) => Ok(None),
@@ -196,7 +210,7 @@ impl SmallPut {
         let (bytes, checksum) = self.collected.verify()?;
         add_checksum(&mut self.attributes, checksum.as_ref());
         let Self { name: ObjectName { bucket, key }, attributes, precondition, .. } = &self;
-        let target = TargetBucket::new(bucket, self.id);
+        let target = TargetBucket::new(bucket, self.id).with_event(self.event.as_ref());
         let stored = store.put_located(target, key, bytes, attributes, precondition);
         let refused = |error| unmet_condition_error(store, bucket, key, precondition, error);
         let stored = stored.map_err(refused)?;

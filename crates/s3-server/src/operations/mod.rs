@@ -3,7 +3,8 @@
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::buckets::{
-    acl, bucket, documents, encryption, logging, object_lock, policy, quota, stubs, versioning,
+    acl, bucket, documents, encryption, logging, notification, object_lock, policy, quota, stubs,
+    versioning,
 };
 use crate::errors::S3Result;
 use crate::objects::listing::{objects as list, versions as version_list};
@@ -95,7 +96,8 @@ operations! {
     GetBucketRequestPayment => stubs::get_bucket_request_payment;
     PutBucketLogging => logging::put_bucket_logging;
     GetBucketLogging => logging::get_bucket_logging;
-    GetBucketNotificationConfiguration => stubs::get_bucket_notification_configuration;
+    PutBucketNotificationConfiguration => notification::put_bucket_notification_configuration;
+    GetBucketNotificationConfiguration => notification::get_bucket_notification_configuration;
     PutBucketPolicy => policy::put_bucket_policy;
     GetBucketPolicy => policy::get_bucket_policy;
     DeleteBucketPolicy => policy::delete_bucket_policy;

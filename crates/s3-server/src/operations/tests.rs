@@ -18,6 +18,7 @@ use crate::access::keys::key_ring::AllKeys;
 use crate::body::Body;
 use crate::config::Limits;
 use crate::errors::S3Error;
+use crate::events::requester::Requester;
 use crate::hot::HotObjects;
 use crate::memory::BodyMemory;
 use crate::metrics::Metrics;
@@ -63,6 +64,7 @@ impl Bucket {
             hot: Arc::new(HotObjects::new(0, false)),
             keys: AllKeys { administrator: None, ring: None },
             encryption: None,
+            events: None,
         };
         Self { haul, upload_id, _dir: dir }
     }
@@ -108,6 +110,8 @@ fn request(operation: Operation, line: &str, fields: &[(&str, &str)]) -> Request
         trailer: None,
         is_encrypted: false,
         missed: None,
+        requester: Requester::default(),
+        is_form: false,
     }
 }
 

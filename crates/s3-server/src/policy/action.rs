@@ -51,6 +51,7 @@ pub(crate) fn action_of(operation: &str, has_version: bool) -> String {
         "PutBucketEncryption" | "DeleteBucketEncryption" => "PutEncryptionConfiguration",
         "GetBucketReplication" => "GetReplicationConfiguration",
         "GetBucketNotificationConfiguration" => "GetBucketNotification",
+        "PutBucketNotificationConfiguration" => "PutBucketNotification",
         "GetObjectLockConfiguration" => "GetBucketObjectLockConfiguration",
         "PutObjectLockConfiguration" => "PutBucketObjectLockConfiguration",
         other => other,

@@ -105,6 +105,7 @@ operations! {
     PutBucketEncryption: PUT Bucket ["encryption"];
     PutBucketLifecycleConfiguration: PUT Bucket ["lifecycle"];
     PutBucketLogging: PUT Bucket ["logging"];
+    PutBucketNotificationConfiguration: PUT Bucket ["notification"];
     PutObjectLockConfiguration: PUT Bucket ["object-lock"];
     PutBucketOwnershipControls: PUT Bucket ["ownershipControls"];
     PutBucketPolicy: PUT Bucket ["policy"];
@@ -155,7 +156,7 @@ operations! {
 }
 
 /// Query parameters that select unsupported S3 operations.
-const UNSUPPORTED: [&str; 23] = [
+const UNSUPPORTED: [&str; 22] = [
     "abac",
     "accelerate",
     "analytics",
@@ -168,7 +169,6 @@ const UNSUPPORTED: [&str; 23] = [
     "metadataJournalTable",
     "metadataTable",
     "metrics",
-    "notification",
     "renameObject",
     "replication",
     "requestPayment",
@@ -425,7 +425,6 @@ mod tests {
             "PUT /b/k?encryption",
             "PUT /b/k?ACL",
             "PUT /b?tagging&abac",
-            "PUT /b?notification",
             "DELETE /b/k?acl",
             "DELETE /b?acl",
             "DELETE /b?versioning=",
@@ -495,6 +494,7 @@ mod tests {
             ("GET /b?uploadId=a", "ListObjects"),
             ("GET /?tagging", "ListBuckets"),
             ("GET /b?notification", "GetBucketNotificationConfiguration"),
+            ("PUT /b?notification", "PutBucketNotificationConfiguration"),
         ] {
             assert_eq!(route(line, &[]), Ok(operation), "{line}");
         }

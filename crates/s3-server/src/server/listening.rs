@@ -10,6 +10,7 @@ use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::config::{Addresses, Config, Inherited, Limits, Logs};
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::Result;
+use crate::events::target::EventTargets;
 use crate::request::domains::Domains;
 use crate::server::bound::Bound;
 
@@ -24,6 +25,7 @@ pub struct Listening {
     pub(super) access_keys: AllKeys,
     pub(super) key_file: Option<Arc<dyn KeyFile>>,
     pub(super) encryption: Option<Arc<EncryptionKeys>>,
+    pub(super) events: Option<Arc<EventTargets>>,
     pub(super) domains: Domains,
     pub(super) website_domains: Domains,
     pub(crate) tls: Option<Acceptor>,
@@ -62,7 +64,7 @@ impl Listening {
             (website, _) => website,
         };
         let Config { credentials, keys, key_file, encryption, domains, .. } = config;
-        let Config { tls, limits, is_read_only, .. } = config;
+        let Config { events, tls, limits, is_read_only, .. } = config;
         let domains = Domains::new(&domains);
         let website_domains = Domains::new(&config.website_domains);
         let administrator = credentials.map(|pair| Arc::new(ActiveKey::administrator(pair)));
@@ -75,6 +77,7 @@ impl Listening {
             access_keys,
             key_file,
             encryption,
+            events,
             domains,
             website_domains,
             tls,

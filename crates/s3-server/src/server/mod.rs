@@ -29,6 +29,7 @@ use crate::bucket_logs::{delivery::Delivery, queue::LogQueue};
 use crate::config::{Addresses, Config, Limits};
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
+use crate::events::delivery::Deliveries;
 use crate::front::Front;
 use crate::front::handler::Requests;
 use crate::hot::HotObjects;
@@ -96,7 +97,8 @@ impl Server {
         let addresses = listening.addresses();
         let Listening { listen, admin, access_keys, key_file, encryption, domains, tls, .. } =
             listening;
-        let Listening { limits, is_read_only, logs, website, website_domains, .. } = listening;
+        let Listening { events, limits, is_read_only, logs, website, website_domains, .. } =
+            listening;
         let admin_tls = tls.clone().filter(|_| addresses.admin_has_tls());
         let website_tls = tls.clone().filter(|_| addresses.website_has_tls());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
@@ -125,6 +127,7 @@ impl Server {
             connections: Arc::clone(&connections),
             peer_rate: rate.clone(),
             hot: Arc::clone(&hot),
+            events: events.clone(),
             map_lock: tokio::sync::Mutex::default(),
             history: Arc::new(History::new(&overview(&store, &metrics, &connections))),
         });
@@ -137,25 +140,20 @@ impl Server {
             website_domains,
             is_read_only,
             is_encrypted: tls.is_some(),
+            haul: Haul { events, ..front.haul },
             ..front
         });
         let reactor = |listener: Listener| {
             let (front, page) = (Arc::clone(&front), Arc::clone(&page));
             let requests = Requests { front, page, has_websites };
+            let admin_page = listener_options(&admin_connections, &admin_tls);
             let public = |connections: &Arc<_>, tls: &Option<Acceptor>| ListenerOptions {
-                connections: Arc::clone(connections),
                 peer_rate: rate.clone(),
-                tls: tls.clone(),
                 access_log: logs.access.clone(),
+                ..listener_options(connections, tls)
             };
             let s3 = public(&connections, &tls);
             let website = has_websites.then(|| public(&website_connections, &website_tls));
-            let admin_page = ListenerOptions {
-                connections: Arc::clone(&admin_connections),
-                peer_rate: None,
-                tls: admin_tls.clone(),
-                access_log: None,
-            };
             let options = std::iter::once(s3).chain(website).chain([admin_page]).collect();
             let engine = Engine::new(requests, options, connection_limits(&limits));
             // Only the first thread listens on the admin address.
@@ -190,6 +188,9 @@ impl Server {
         let (sender, mut ended) = mpsc::unbounded_channel();
         let delivery = Delivery::start(&self.front.haul, &self.front.logs);
         let store = &self.front.haul.store;
+        let events = self.front.haul.events.as_ref().filter(|_| !self.front.is_read_only);
+        let events = events.map(|targets| Deliveries::start(store, targets)).transpose();
+        let _events = events.map_err(|source| Error::Start { source })?;
         let mut threads = Threads::default();
         for reactor in self.reactors {
             threads.start(reactor, sender.clone())?;
@@ -223,6 +224,15 @@ impl Server {
     }
 }
 
+/// Returns the options of a listener without a rate limit and without an access log.
+fn listener_options(
+    connections: &Arc<Connections<PeerMemory>>,
+    tls: &Option<Acceptor>,
+) -> ListenerOptions<PeerMemory> {
+    let (connections, tls) = (Arc::clone(connections), tls.clone());
+    ListenerOptions { connections, peer_rate: None, tls, access_log: None }
+}
+
 /// Starts the thread that records the console's history.
 fn sampler(page: &Arc<Admin>) -> Result<Sampler> {
     let (history, started) = (Arc::clone(&page.history), page.metrics.started());
@@ -254,6 +264,7 @@ fn build_front(
         hot,
         keys,
         encryption,
+        events: None,
     };
     Front {
         haul,

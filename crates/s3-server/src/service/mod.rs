@@ -5,7 +5,7 @@ pub(crate) mod request;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use haul_file_store::Object;
+use haul_file_store::{Event, Object};
 use haul_store_pool::Pool;
 use tokio::task::spawn_blocking;
 
@@ -18,10 +18,14 @@ use crate::encryption::master::Master;
 use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::RequestedEncryption;
 use crate::errors::{S3Result, joined};
+use crate::events::new::event;
+use crate::events::target::EventTargets;
 use crate::hot::HotObjects;
 use crate::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::metrics::Metrics;
 use crate::served::ServedStore;
+use crate::service::request::Request;
+use crate::settings::notification::name::EventName;
 
 /// The context; every operation has a reference to it.
 #[derive(Clone)]
@@ -33,6 +37,7 @@ pub(crate) struct Haul {
     pub(crate) hot: Arc<HotObjects>,
     pub(crate) keys: AllKeys,
     pub(crate) encryption: Option<Arc<EncryptionKeys>>,
+    pub(crate) events: Option<Arc<EventTargets>>,
 }
 
 impl Haul {
@@ -82,6 +87,14 @@ impl Haul {
         wanted: RequestedEncryption,
     ) -> S3Result<Option<Master>> {
         master_for(&self.store.load(), self.encryption.as_deref(), bucket, wanted)
+    }
+
+    /// Returns the event of a change that a request makes to a key; `None` if no rule of the bucket
+    /// selects it.
+    pub(crate) fn event(&self, request: &Request, name: EventName, key: &str) -> Option<Event> {
+        let targets = self.events.as_ref()?;
+        let settings = self.store.load().bucket_settings(&request.name().bucket).ok()?;
+        event(targets, &settings, name, key, Some(&request.requester))
     }
 
     /// Runs a store call on a thread that may block.

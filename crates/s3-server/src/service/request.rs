@@ -10,6 +10,7 @@ use crate::access::check::Allowed;
 use crate::audit::Changes;
 use crate::auth::canonical::push_encoded;
 use crate::errors::{S3Result, from_store};
+use crate::events::requester::Requester;
 use crate::memory::PeerMemory;
 use crate::request::copy_source::CopySource;
 use crate::request::head::Head;
@@ -36,6 +37,10 @@ pub(crate) struct Request {
     /// The location of the object that the request reads, if it was looked up and the object is not
     /// in memory.
     pub(crate) missed: Option<ObjectLocation>,
+    /// The requester, as events name it.
+    pub(crate) requester: Requester,
+    /// `true` if the object to store is a file in a form.
+    pub(crate) is_form: bool,
 }
 
 impl Request {

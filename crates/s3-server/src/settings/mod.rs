@@ -5,6 +5,7 @@
 
 pub(crate) mod cors;
 pub(crate) mod lifecycle;
+pub(crate) mod notification;
 pub(crate) mod ownership_controls;
 pub(crate) mod parsed;
 pub(crate) mod public_access_block;
@@ -21,6 +22,8 @@ pub(crate) const ACL: &str = "acl";
 pub(crate) const CORS: &str = "cors";
 /// The delivery of access logs, as a `BucketLoggingStatus`.
 pub(crate) const LOGGING: &str = "logging";
+/// The notification rules, as a `NotificationConfiguration`.
+pub(crate) const NOTIFICATION: &str = "notification";
 /// Set before the first object gets an ACL or an owner. Without it, a rejected request need not
 /// read the object's ACL.
 pub(crate) const OBJECT_LISTS: &str = "object-acls";

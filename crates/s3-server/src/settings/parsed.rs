@@ -7,9 +7,11 @@ use haul_file_store::{Attributes, BucketSettings};
 
 use crate::policy::statement::Policy;
 use crate::settings::cors::CorsConfiguration;
+use crate::settings::notification::configuration::NotificationConfiguration;
 use crate::settings::public_access_block::PublicAccessBlock;
 use crate::settings::website::configuration::WebsiteConfiguration;
-use crate::settings::{CORS, POLICY, PUBLIC_ACCESS_BLOCK, WEBSITE, parse};
+use crate::settings::{CORS, NOTIFICATION, POLICY, PUBLIC_ACCESS_BLOCK, WEBSITE, parse};
+use crate::xml::Document;
 
 /// A document; `None` if the bucket has none, or the reason why it cannot be applied.
 pub(crate) type Parsed<T> = Result<Option<Arc<T>>, String>;
@@ -28,6 +30,7 @@ struct Documents {
     policy: OnceLock<Parsed<BucketPolicy>>,
     cors: OnceLock<Parsed<CorsConfiguration>>,
     website: OnceLock<Parsed<WebsiteConfiguration>>,
+    notification: OnceLock<Parsed<NotificationConfiguration>>,
 }
 
 /// Returns the policy in a bucket's settings.
@@ -56,6 +59,16 @@ pub(crate) fn website(settings: &BucketSettings, bucket: &str) -> Parsed<Website
         Ok(website.map(Arc::new))
     };
     documents(settings).website.get_or_init(parsed).clone()
+}
+
+/// Returns the notification rules in a bucket's settings.
+pub(crate) fn notification(settings: &BucketSettings) -> Parsed<NotificationConfiguration> {
+    let parsed = || {
+        let Some(text) = settings.get(NOTIFICATION) else { return Ok(None) };
+        let rules = NotificationConfiguration::parse(text.as_bytes());
+        rules.map(|rules| Some(Arc::new(rules))).map_err(|error| error.to_string())
+    };
+    documents(settings).notification.get_or_init(parsed).clone()
 }
 
 fn documents(settings: &BucketSettings) -> Arc<Documents> {

@@ -1,7 +1,8 @@
 //! Completes a multipart upload: its parts become one object.
 
 use haul_file_store::{
-    Attributes, Error, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,
+    Attributes, Error, Etag, Event, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition,
+    TargetBucket, UploadInfo,
 };
 use haul_store_pool::Pool;
 use md5::{Digest as _, Md5};
@@ -20,6 +21,7 @@ use crate::encryption::new_content::NewContent;
 use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::customer_key;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
+use crate::events::new::set_size;
 use crate::objects::conditions::precondition;
 use crate::objects::write::unmet_condition_error;
 use crate::request::fields::Fields;
@@ -27,6 +29,7 @@ use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::settings::lifecycle::operations::expiration;
+use crate::settings::notification::name::EventName;
 use crate::stored::versions;
 use crate::uploads::checksums::{UploadChecksum, object_attributes, part_bytes};
 use crate::uploads::multipart::kind_in;
@@ -56,6 +59,7 @@ pub(crate) async fn complete_multipart_upload(
         checksum: Checksum::in_part_fields(fields)?,
         kind: kind_in(fields)?,
         bytes: object_size(fields)?,
+        event: haul.event(request, EventName::CreatedByUpload, &request.name().key),
     };
     let claims = Claims::md5_only(request)?;
     let document = Receiver::document(haul, request, body, claims).await?;
@@ -101,6 +105,7 @@ struct Completion {
     kind: Option<&'static str>,
     /// The object's length, in bytes.
     bytes: Option<u64>,
+    event: Option<Event>,
 }
 
 struct Completed {
@@ -157,8 +162,11 @@ impl Completion {
         attributes.set(UPLOAD, &*self.name.id);
         let parts: Vec<_> = listed.iter().map(|part| (part.number, part.etag)).collect();
         let precondition = &self.precondition;
+        let mut event = self.event.clone();
+        set_size(&mut event, bytes);
+        let target = TargetBucket::from(bucket).with_event(event.as_ref());
         let stored = store
-            .complete_upload(bucket, key, &self.name.id, &parts, &attributes, precondition)
+            .complete_upload(target, key, &self.name.id, &parts, &attributes, precondition)
             .map_err(|error| match error {
                 error @ Error::NoSuchUpload { .. } => self.name.map_error(error),
                 error => unmet_condition_error(store, bucket, key, precondition, error),

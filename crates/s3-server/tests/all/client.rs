@@ -11,8 +11,8 @@ use haul_disk::Disk;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
 use haul_s3_server::{
-    Config, Credentials, EncryptionKeys, Inherited, KeyFile, KeyRing, Limits, Listener, Listening,
-    Logs, Server, TcpOptions,
+    Config, Credentials, EncryptionKeys, EventTargets, Inherited, KeyFile, KeyRing, Limits,
+    Listener, Listening, Logs, Server, TcpOptions,
 };
 use haul_store_pool::{OpenWith, Pool};
 use haul_testing::{ClientStream, Endpoint, PATIENCE, Transport, server_certificate};
@@ -50,6 +50,7 @@ struct Setup {
     limits: Limits,
     blocking_threads_max: usize,
     logs: Logs,
+    events: Option<Arc<EventTargets>>,
 }
 
 impl Default for Setup {
@@ -66,6 +67,7 @@ impl Default for Setup {
             limits: Limits::default(),
             blocking_threads_max: BLOCKING_THREADS_MAX,
             logs: Logs::default(),
+            events: None,
         }
     }
 }
@@ -229,6 +231,23 @@ impl Running {
         server
     }
 
+    /// Starts a server with event targets and encryption keys, on a store in this directory.
+    pub(crate) fn with_events(
+        dir: TempDir,
+        targets: &Arc<EventTargets>,
+        encryption: &str,
+        options: Options,
+    ) -> Self {
+        let event_queues = Some(targets.queues());
+        let lifecycle_events = targets.lifecycle_events();
+        let store = open(dir.path(), Options { event_queues, lifecycle_events, ..options });
+        let encryption = Some(Arc::new(EncryptionKeys::parse(encryption).unwrap()));
+        let events = Some(Arc::clone(targets));
+        let mut server = Self::serve(store, Setup { encryption, events, ..Setup::default() });
+        server.dir = Some(dir);
+        server
+    }
+
     /// Starts a server on a disk in memory, with a bucket named `bucket`.
     pub(crate) fn in_memory(disk: &MemoryDisk) -> Self {
         Self::with_blocking_threads(disk, BLOCKING_THREADS_MAX)
@@ -272,7 +291,8 @@ impl Running {
         let tls = (transport == Transport::Tls).then(acceptor);
         let config = Config { listen, admin, credentials, keys, tls, ..Config::default() };
         let config = Config { is_plain_http_allowed, encryption, limits, domains, ..config };
-        let config = Config { key_file, website, website_domains, ..config };
+        let events = setup.events;
+        let config = Config { key_file, website, website_domains, events, ..config };
         let (stop, stopped) = oneshot::channel();
         let (ready, addresses) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -1,0 +1,81 @@
+//! `haul events`: shows the queues of a server's event targets.
+
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use crate::admin_client::{AdminAddress, Question};
+use crate::args::EventsArgs;
+use crate::output::print_line;
+use crate::report::{Failure, Result};
+use crate::secrets::credentials;
+use crate::units::{Bytes, Count};
+
+/// Prints a line for each target. Fails if a target accepts no events.
+pub(crate) fn run(args: &EventsArgs) -> Result {
+    let (method, path) = match args.retry {
+        true => (Method::POST, "/events/retry"),
+        false => (Method::GET, "/events.json"),
+    };
+    let address = AdminAddress::parse(&args.url, path)?;
+    let cannot = || format!("cannot ask {} for its event targets", args.url);
+    let question = Question {
+        method,
+        credentials: credentials::load(args.credentials.as_deref())?,
+        timeout: args.timeout,
+        is_insecure: args.insecure,
+    };
+    let (status, text) = address.ask(&question, &cannot)?;
+    if status != StatusCode::OK {
+        let failure = Failure::new(format!("{}: {}: {}", cannot(), status.as_u16(), text.trim()));
+        return Err(match status {
+            StatusCode::UNAUTHORIZED => failure.advise("give a key with --credentials"),
+            _ => failure,
+        });
+    }
+    let targets: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::new(format!("{}: {error}", cannot())))?;
+    let targets = targets.as_array().cloned().unwrap_or_default();
+    for target in &targets {
+        if args.json { print_line(target)? } else { print_line(line(target))? }
+    }
+    match targets.iter().any(|target| !target["error"].is_null()) {
+        true => Err(Failure::reported()),
+        false => Ok(()),
+    }
+}
+
+fn line(target: &Value) -> String {
+    let number = |name: &str| target[name].as_u64().unwrap_or_default();
+    let text = |name: &str| target[name].as_str().unwrap_or_default();
+    let mut line = format!(
+        "{}: {} queued ({}), {} delivered, {} dropped, {}",
+        text("name"),
+        number("queued_events"),
+        Bytes(number("queued_bytes")),
+        number("delivered_events"),
+        number("dropped_events"),
+        Count(number("failures"), "failure"),
+    );
+    if let Some(error) = target["error"].as_str() {
+        line += &format!("\n  failing: {error}");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn line_has_the_queue_and_the_failure() {
+        let target = json!({
+            "name": "orders", "queued_events": 3, "queued_bytes": 900, "delivered_events": 12,
+            "dropped_events": 0, "failures": 1, "error": "it did not answer in time",
+        });
+        let expected = "orders: 3 queued (900 B), 12 delivered, 0 dropped, 1 failure\n  failing: it \
+                        did not answer in time";
+        assert_eq!(line(&target), expected);
+    }
+}

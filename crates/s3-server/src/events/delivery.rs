@@ -1,0 +1,272 @@
+//! Delivers the events of a queue to its target.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+use haul_file_store::{EventQueues, QueuedEvent, Taken};
+use tokio::runtime::Handle;
+
+use crate::errors::chain;
+use crate::events::record::message;
+use crate::events::target::{EventTargets, Target};
+use crate::events::webhook::Client;
+use crate::served::ServedStore;
+
+/// The number of delivered events that are removed from the queue together, which takes a sync. A
+/// crash repeats them.
+const REMOVE_EVENTS: usize = 64;
+
+/// The time after which fewer delivered events are removed.
+const REMOVE_TIME: Duration = Duration::from_millis(50);
+
+const IDLE_TIME: Duration = Duration::from_secs(1);
+
+/// The pauses between attempts: each is twice as long as the one before.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The interval at which a pause ends early if an operator asks for it.
+const PAUSE_STEP: Duration = Duration::from_millis(200);
+
+/// An event that is queued while the store is scanned may be in memory, too, if it is newer than the
+/// beginning of the scan less this time, which covers steps of the clock.
+const SCAN_MARGIN: Duration = Duration::from_secs(60);
+
+/// The threads that deliver events, one for each target.
+pub(crate) struct Deliveries {
+    queues: Arc<EventQueues>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Deliveries {
+    /// Starts to deliver. Must be called in a Tokio runtime with I/O and time.
+    pub(crate) fn start(
+        store: &Arc<ServedStore>,
+        targets: &Arc<EventTargets>,
+    ) -> std::io::Result<Self> {
+        let mut deliveries = Self { queues: targets.queues(), threads: Vec::new() };
+        for target in targets.iter() {
+            let client = Client::new(&target.webhook).map_err(std::io::Error::other)?;
+            let delivery = Delivery {
+                store: Arc::clone(store),
+                queues: targets.queues(),
+                target: Arc::clone(target),
+                client,
+                runtime: Handle::current(),
+                scanned: HashSet::new(),
+                delivered: Vec::new(),
+                delivered_at: Instant::now(),
+            };
+            let thread = thread::Builder::new().name(format!("events-{}", target.name()));
+            deliveries.threads.push(thread.spawn(move || delivery.run())?);
+        }
+        Ok(deliveries)
+    }
+
+    fn end(&mut self) {
+        self.queues.stop();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread that delivers events panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Deliveries {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Delivers the events of one queue.
+struct Delivery {
+    store: Arc<ServedStore>,
+    queues: Arc<EventQueues>,
+    target: Arc<Target>,
+    client: Client,
+    runtime: Handle,
+    /// Events that were read from the store and are or will be in memory, too.
+    scanned: HashSet<(u16, u64)>,
+    /// Delivered events that are still in the queue.
+    delivered: Vec<QueuedEvent>,
+    delivered_at: Instant,
+}
+
+/// The outcome of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Done,
+    /// Queued events were dropped: those in memory are not the oldest ones.
+    Dropped,
+    Stopped,
+}
+
+impl Delivery {
+    /// Delivers until the queues are stopped.
+    ///
+    /// 1. Takes the next events from memory, or, if those in memory are not all, from the store.
+    /// 2. Sends them until the target accepts them. After a crash they are sent again.
+    /// 3. Removes them from the store, many at a time. After a crash before the removal is durable,
+    ///    they are sent again.
+    fn run(mut self) {
+        let queue = Arc::clone(self.target.name());
+        while let Err(error) = self.store.get().create_event_queue(&queue) {
+            self.target.failed(&chain(&error));
+            if self.queues.pause(PAUSE_MAX) {
+                return;
+            }
+        }
+        let mut step = Step::Done;
+        while step != Step::Stopped {
+            let wait = if self.delivered.is_empty() { IDLE_TIME } else { REMOVE_TIME };
+            step = match (step, self.queues.take(&queue, self.target.webhook.batch_max, wait)) {
+                (_, Taken::Stopped) => Step::Stopped,
+                (Step::Dropped, _) | (_, Taken::Incomplete) => self.scan(),
+                (_, Taken::Events(events)) if events.is_empty() => {
+                    self.remove();
+                    self.scanned.clear();
+                    Step::Done
+                }
+                (_, Taken::Events(mut events)) => {
+                    events.retain(|event| !self.scanned.remove(&id(event)));
+                    self.deliver(events)
+                }
+            };
+            self.remove_if_due();
+        }
+        self.remove();
+    }
+
+    /// Delivers all events that are in the store, in the order of their changes.
+    fn scan(&mut self) -> Step {
+        self.remove();
+        let began = SystemTime::now().checked_sub(SCAN_MARGIN).unwrap_or(SystemTime::UNIX_EPOCH);
+        self.scanned.clear();
+        self.queues.restart(self.target.name());
+        if let Some(step) = self.trim() {
+            return step;
+        }
+        let store = self.store.get();
+        let mut reader = store.queued_events(self.target.name());
+        loop {
+            let events = match reader.next(self.target.webhook.batch_max) {
+                Ok(events) if events.is_empty() => return Step::Done,
+                Ok(events) => events,
+                Err(error) => {
+                    self.target.failed(&chain(&error));
+                    let is_stopped = self.queues.pause(PAUSE_MAX);
+                    return if is_stopped { Step::Stopped } else { Step::Dropped };
+                }
+            };
+            let recent = events.iter().filter(|event| event.time() >= began).map(id);
+            self.scanned.extend(recent);
+            match self.deliver(events) {
+                Step::Done => self.remove_if_due(),
+                step => return step,
+            }
+        }
+    }
+
+    /// Sends events until the target accepts them, or until they are too old or too many.
+    fn deliver(&mut self, mut events: Vec<QueuedEvent>) -> Step {
+        let mut pause = PAUSE_MIN;
+        while !events.is_empty() {
+            let sent = self.runtime.block_on(self.client.send(message(&events)));
+            let Err(why) = sent else {
+                self.target.succeeded(events.len());
+                if self.delivered.is_empty() {
+                    self.delivered_at = Instant::now();
+                }
+                self.delivered.append(&mut events);
+                break;
+            };
+            self.target.failed(&why);
+            self.remove();
+            self.drop_old(&mut events);
+            if let Some(step) = self.trim() {
+                return step;
+            }
+            if self.pause(pause) {
+                return Step::Stopped;
+            }
+            pause = (2 * pause).min(PAUSE_MAX);
+        }
+        Step::Done
+    }
+
+    /// Waits before the next attempt; returns `true` if the queues are stopped.
+    fn pause(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if self.queues.pause(left.min(PAUSE_STEP)) {
+                return true;
+            }
+            if self.target.takes_retry() {
+                break;
+            }
+        }
+        false
+    }
+
+    /// Drops the events that exceed the maximum age.
+    fn drop_old(&mut self, events: &mut Vec<QueuedEvent>) {
+        let Some(age_max) = self.target.webhook.queue_age_max else { return };
+        let is_old =
+            |event: &mut QueuedEvent| event.time().elapsed().is_ok_and(|age| age > age_max);
+        let old: Vec<_> = events.extract_if(.., is_old).collect();
+        let Some(first) = old.first() else { return };
+        let of = |name| first.attributes.get(name).unwrap_or_default();
+        let why = format!("they are too old, the first is of {}/{}", of("bucket"), of("key"));
+        self.target.dropped(old.len() as u64, &why);
+        self.delivered.extend(old);
+        self.remove();
+    }
+
+    /// Drops the oldest events if the queue has too many.
+    fn trim(&mut self) -> Option<Step> {
+        let max = self.target.webhook.queue_events_max;
+        match self.store.get().trim_event_queue(self.target.name(), max) {
+            Ok(0) => None,
+            Ok(dropped) => {
+                self.target.dropped(dropped, &format!("the queue has more than {max}"));
+                Some(Step::Dropped)
+            }
+            Err(error) => {
+                self.target.failed(&chain(&error));
+                None
+            }
+        }
+    }
+
+    fn remove_if_due(&mut self) {
+        let is_due = self.delivered_at.elapsed() >= REMOVE_TIME;
+        if self.delivered.len() >= REMOVE_EVENTS || is_due && !self.delivered.is_empty() {
+            self.remove();
+        }
+    }
+
+    /// Removes the delivered events from the queue. Those of a disk that fails stay there, and are
+    /// delivered again after the next start.
+    fn remove(&mut self) {
+        if self.delivered.is_empty() {
+            return;
+        }
+        let delivered = std::mem::take(&mut self.delivered);
+        match self.store.get().remove_events(self.target.name(), delivered) {
+            Ok(left) => self.delivered = left,
+            Err(error) => tracing::error!(
+                queue = &**self.target.name(),
+                error = chain(&error),
+                "delivered events stay in the queue, and may be delivered again"
+            ),
+        }
+        self.delivered_at = Instant::now();
+    }
+}
+
+fn id(event: &QueuedEvent) -> (u16, u64) {
+    (event.member, event.sequence)
+}

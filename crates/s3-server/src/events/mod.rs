@@ -1,0 +1,13 @@
+//! Bucket notifications: events about changes, which are queued in the store with the change and
+//! sent to targets.
+//!
+//! `requester` describes who made a request, `new` makes the event of a change, and `record` formats
+//! a queued event as S3 does. `target` has the targets and their counts, `webhook` sends to a
+//! webhook, and `delivery` takes events from a queue, sends them, and removes them.
+
+pub(crate) mod delivery;
+pub(crate) mod new;
+pub(crate) mod record;
+pub(crate) mod requester;
+pub(crate) mod target;
+pub(crate) mod webhook;

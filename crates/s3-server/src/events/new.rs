@@ -1,0 +1,79 @@
+//! Makes the event of a change.
+
+use haul_file_store::{Attributes, BucketSettings, Event};
+
+use crate::acl::owner::ADMINISTRATOR;
+use crate::events::requester::Requester;
+use crate::events::target::EventTargets;
+use crate::settings::notification::name::EventName;
+use crate::settings::parsed::notification;
+use crate::settings::{NOTIFICATION, OWNER};
+
+/// The attributes of an event, in addition to those that the store sets.
+pub(super) const NAME: &str = "event";
+pub(super) const USER: &str = "user";
+pub(super) const ADDRESS: &str = "address";
+pub(super) const REQUEST: &str = "request";
+pub(super) const BUCKET_OWNER: &str = "owner";
+/// The length that clients see, if it is not the stored one.
+pub(super) const SIZE: &str = "size";
+
+/// Returns the name of the attribute with the ID of the rule that sends an event to a target.
+pub(super) fn rule_attribute(target: &str) -> String {
+    format!("rule:{target}")
+}
+
+/// Returns the event of a change to a key; `None` if no rule of its bucket selects it. A malformed
+/// configuration selects none, and a target that the server does not have gets none.
+pub(crate) fn event(
+    targets: &EventTargets,
+    settings: &BucketSettings,
+    name: EventName,
+    key: &str,
+    requester: Option<&Requester>,
+) -> Option<Event> {
+    // Most buckets have no notifications: they cost only this test.
+    settings.get(NOTIFICATION)?;
+    let configuration = notification(settings).ok()??;
+    let mut event = Event::default();
+    for rule in configuration.rules.iter().filter(|rule| rule.selects(name, key)) {
+        let Some(target) = targets.find(&rule.target) else {
+            targets.note_unknown(&rule.target, key);
+            continue;
+        };
+        if !event.queues.contains(target.name()) {
+            event.queues.push(target.name().clone());
+            event.attributes.set(rule_attribute(target.name()), &*rule.id);
+        }
+    }
+    if event.queues.is_empty() {
+        return None;
+    }
+    describe(&mut event.attributes, settings, name, requester);
+    Some(event)
+}
+
+fn describe(
+    attributes: &mut Attributes,
+    settings: &BucketSettings,
+    name: EventName,
+    requester: Option<&Requester>,
+) {
+    attributes.set(NAME, name.as_str());
+    if let Some(owner) = settings.get(OWNER) {
+        attributes.set(BUCKET_OWNER, owner);
+    }
+    let Some(requester) = requester else { return };
+    attributes.set(USER, requester.user.as_deref().unwrap_or(ADMINISTRATOR));
+    attributes.set(REQUEST, str::from_utf8(&requester.request_id).unwrap_or_default());
+    if let Some(peer) = requester.peer {
+        attributes.set(ADDRESS, peer.to_string());
+    }
+}
+
+/// Sets the length that clients see, where the stored one may be another.
+pub(crate) fn set_size(event: &mut Option<Event>, bytes: u64) {
+    if let Some(event) = event {
+        event.attributes.set(SIZE, bytes.to_string());
+    }
+}

@@ -1,0 +1,240 @@
+//! The targets of events, and their counts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime};
+
+use haul_file_store::{EventQueues, LifecycleAction, LifecycleEvents};
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::events::new;
+use crate::log_limit::LogLimit;
+use crate::settings::notification::name::EventName;
+
+/// The default length of a full queue.
+const QUEUE_EVENTS_MAX: u64 = 10_000_000;
+
+/// A webhook: an HTTP server that receives events.
+#[derive(Clone)]
+pub struct Webhook {
+    /// The name in ARNs: `arn:haul:sqs:::NAME`.
+    pub name: String,
+    /// The URL to which events are posted.
+    pub url: String,
+    /// The value of the header `Authorization`, such as `Bearer TOKEN`.
+    pub authorization: Option<String>,
+    /// The key of the HMAC-SHA256 of each message in the header `X-Haul-Signature-256`.
+    pub secret: Option<String>,
+    /// A certificate chain and its private key in PEM, with which the server authenticates itself.
+    pub client_identity: Option<Vec<u8>>,
+    /// The certificates of the authorities that may have issued the target's certificate, in PEM.
+    /// `None` means those of the system.
+    pub authorities: Option<Vec<u8>>,
+    /// The maximum number of records in a message. Default: 32.
+    pub batch_max: usize,
+    /// The time after which a request without a response has failed. Default: 10 s.
+    pub timeout: Duration,
+    /// The number of queued events above which the oldest are dropped. Default: 10 million.
+    pub queue_events_max: u64,
+    /// The age at which queued events are dropped. `None`: never. Default: `None`.
+    pub queue_age_max: Option<Duration>,
+}
+
+impl Webhook {
+    /// Returns a webhook with the default settings.
+    #[must_use]
+    pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            url: url.into(),
+            authorization: None,
+            secret: None,
+            client_identity: None,
+            authorities: None,
+            batch_max: 32,
+            timeout: Duration::from_secs(10),
+            queue_events_max: QUEUE_EVENTS_MAX,
+            queue_age_max: None,
+        }
+    }
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A target and its counts since the start of the server.
+#[derive(Debug)]
+pub(crate) struct Target {
+    name: Arc<str>,
+    pub(crate) webhook: Webhook,
+    pub(crate) delivered: AtomicU64,
+    pub(crate) dropped: AtomicU64,
+    pub(crate) failures: AtomicU64,
+    state: Mutex<TargetState>,
+}
+
+#[derive(Debug, Default)]
+struct TargetState {
+    /// The last error, since the last success.
+    error: Option<String>,
+    failing_since: Option<SystemTime>,
+    /// `true` if the next attempt is made at once.
+    retries_now: bool,
+}
+
+/// A target's state, for operators.
+#[derive(Debug, Clone)]
+pub(crate) struct TargetReport {
+    pub(crate) name: Arc<str>,
+    pub(crate) url: String,
+    pub(crate) delivered: u64,
+    pub(crate) dropped: u64,
+    pub(crate) failures: u64,
+    pub(crate) error: Option<String>,
+    pub(crate) failing_since: Option<SystemTime>,
+}
+
+impl Target {
+    /// Returns the name, which is also that of the queue.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    pub(crate) fn succeeded(&self, events: usize) {
+        self.delivered.fetch_add(events as u64, Relaxed);
+        let mut state = self.state.lock();
+        if state.error.take().is_some() {
+            state.failing_since = None;
+            tracing::info!(queue = &*self.name, "the event target accepts events again");
+        }
+    }
+
+    /// Records a failed attempt. The first of a series is logged.
+    pub(crate) fn failed(&self, why: &str) {
+        self.failures.fetch_add(1, Relaxed);
+        let mut state = self.state.lock();
+        if state.error.replace(why.to_owned()).is_none() {
+            state.failing_since = Some(SystemTime::now());
+            tracing::warn!(queue = &*self.name, why, "events cannot be delivered, and are queued");
+        }
+    }
+
+    pub(crate) fn dropped(&self, events: u64, why: &str) {
+        self.dropped.fetch_add(events, Relaxed);
+        tracing::error!(queue = &*self.name, events, why, "the oldest events were dropped");
+    }
+
+    /// Makes the next attempt follow at once.
+    pub(crate) fn retry_now(&self) {
+        self.state.lock().retries_now = true;
+    }
+
+    pub(crate) fn takes_retry(&self) -> bool {
+        std::mem::take(&mut self.state.lock().retries_now)
+    }
+
+    pub(crate) fn report(&self) -> TargetReport {
+        let state = self.state.lock();
+        TargetReport {
+            name: Arc::clone(&self.name),
+            url: self.webhook.url.clone(),
+            delivered: self.delivered.load(Relaxed),
+            dropped: self.dropped.load(Relaxed),
+            failures: self.failures.load(Relaxed),
+            error: state.error.clone(),
+            failing_since: state.failing_since,
+        }
+    }
+}
+
+/// A server's event targets. Each has a queue of its name in the store.
+#[derive(Debug)]
+pub struct EventTargets {
+    targets: BTreeMap<String, Arc<Target>>,
+    queues: Arc<EventQueues>,
+    unknown: LogLimit<String>,
+}
+
+impl EventTargets {
+    /// Creates the targets.
+    ///
+    /// # Errors
+    /// [`Error::EventTarget`] if a name is used twice.
+    pub fn new(webhooks: Vec<Webhook>) -> Result<Self> {
+        let mut targets = BTreeMap::new();
+        for webhook in webhooks {
+            let name = webhook.name.clone();
+            let fail = |why: &str| Error::EventTarget { name: name.clone(), why: why.to_owned() };
+            super::webhook::check(&webhook).map_err(|why| fail(&why))?;
+            let target = Arc::new(Target {
+                name: name.as_str().into(),
+                webhook,
+                delivered: AtomicU64::default(),
+                dropped: AtomicU64::default(),
+                failures: AtomicU64::default(),
+                state: Mutex::default(),
+            });
+            if targets.insert(name.clone(), target).is_some() {
+                return Err(fail("two targets have this name"));
+            }
+        }
+        let queues = Arc::new(EventQueues::new(targets.keys().map(|name| name.as_str().into())));
+        Ok(Self { targets, queues, unknown: LogLimit::default() })
+    }
+
+    /// Returns the queues, for [`haul_file_store::Options::event_queues`].
+    #[must_use]
+    pub fn queues(&self) -> Arc<EventQueues> {
+        Arc::clone(&self.queues)
+    }
+
+    /// Returns the maker of events for [`haul_file_store::Options::lifecycle_events`].
+    #[must_use]
+    pub fn lifecycle_events(self: &Arc<Self>) -> LifecycleEvents {
+        let targets = Arc::clone(self);
+        LifecycleEvents::new(move |settings, action, key| {
+            let name = match action {
+                LifecycleAction::ExpireObject | LifecycleAction::ExpireVersion(_) => {
+                    EventName::Expired
+                }
+                LifecycleAction::CreateMarker => EventName::ExpiryMarkerCreated,
+                LifecycleAction::AbortUpload => return None,
+            };
+            new::event(&targets, settings, name, key, None)
+        })
+    }
+
+    /// Makes the next attempt of each target follow at once.
+    pub fn retry(&self) {
+        self.iter().for_each(|target| target.retry_now());
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Target>> {
+        self.targets.get(name)
+    }
+
+    pub(crate) fn reports(&self) -> impl Iterator<Item = TargetReport> {
+        self.iter().map(|target| target.report())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Target>> {
+        self.targets.values()
+    }
+
+    /// Logs, from time to time, that a bucket names a target which the server does not have.
+    pub(crate) fn note_unknown(&self, target: &str, key: &str) {
+        if self.unknown.permits(target.to_owned(), Instant::now()) {
+            tracing::error!(
+                queue = target,
+                key,
+                "an event is lost: the server has no such event target"
+            );
+        }
+    }
+}

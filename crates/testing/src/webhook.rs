@@ -1,0 +1,74 @@
+//! An HTTP server that records the messages that it receives.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crate::http::{Message, Peer};
+
+/// A webhook that runs until the process ends. It answers each message with a status that the test
+/// sets, and records what it answers with 200.
+#[derive(Debug, Clone)]
+pub struct WebhookReceiver {
+    address: SocketAddr,
+    status: Arc<AtomicU16>,
+    messages: Arc<Mutex<Vec<Message>>>,
+}
+
+impl WebhookReceiver {
+    /// Starts the server on a free port. It accepts all messages.
+    ///
+    /// # Panics
+    /// Panics if no port is free.
+    #[must_use]
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let receiver =
+            Self { address, status: Arc::new(AtomicU16::new(200)), messages: Arc::default() };
+        let accepting = receiver.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let receiver = accepting.clone();
+                thread::spawn(move || receiver.serve(stream));
+            }
+        });
+        receiver
+    }
+
+    /// Returns the URL of the webhook.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/hook", self.address)
+    }
+
+    /// Sets the status of all further responses.
+    pub fn answer_with(&self, status: u16) {
+        self.status.store(status, Ordering::SeqCst);
+    }
+
+    /// Returns the accepted messages, and forgets them.
+    ///
+    /// # Panics
+    /// Panics if a thread of the server has panicked.
+    #[must_use]
+    pub fn take(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.messages.lock().unwrap())
+    }
+
+    fn serve(&self, stream: TcpStream) {
+        let mut peer = Peer::new(stream);
+        while let Ok(Some(message)) = peer.request() {
+            let status = self.status.load(Ordering::SeqCst);
+            if status == 200 {
+                // Recorded first: the sender must not send again what it was told is accepted.
+                self.messages.lock().unwrap().push(message);
+            }
+            let response = format!("HTTP/1.1 {status} Status\r\ncontent-length: 4\r\n\r\ndone");
+            if peer.try_send(response).is_err() {
+                return;
+            }
+        }
+    }
+}
