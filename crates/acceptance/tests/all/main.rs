@@ -13,6 +13,7 @@ mod console_objects;
 mod console_quota;
 mod console_versions;
 mod damage;
+mod events;
 mod failing_disk;
 mod files;
 mod full_disk;

@@ -16,7 +16,12 @@ use crate::server::Server;
 pub(crate) const SECTION: &str = "Monitoring";
 
 /// Metrics that a server has only in some states; the tests of the servers cover them.
-const SOMETIMES: [&str; 29] = [
+const SOMETIMES: [&str; 34] = [
+    "haul_events_delivered_total",
+    "haul_events_dropped_total",
+    "haul_events_failing",
+    "haul_events_failures_total",
+    "haul_events_queued",
     "haul_key_file_failing",
     "haul_lifecycle_last_sweep_duration_seconds",
     "haul_lifecycle_last_sweep_timestamp_seconds",
