@@ -8,7 +8,7 @@ use haul_append_log::Position;
 use haul_sync::{Condvar, Mutex, now};
 
 use crate::clock::Version;
-use crate::object::Attributes;
+use crate::object::EventFields;
 
 /// The number of events of a queue that are kept in memory.
 const RECENT_MAX: usize = 8192;
@@ -22,8 +22,8 @@ pub struct QueuedEvent {
     pub member: u16,
     /// The event's number, which is unique in the store, and increases with the changes of a key.
     pub sequence: u64,
-    /// What happened: the attributes of the [`crate::Event`], and those that the store adds.
-    pub attributes: Arc<Attributes>,
+    /// What happened: the fields of the [`crate::Event`], and those that the store adds.
+    pub fields: Arc<EventFields>,
     pub(crate) stored: StoredEvent,
 }
 
@@ -169,10 +169,10 @@ mod tests {
     use super::*;
 
     fn event(sequence: u64) -> QueuedEvent {
-        let (queue, attributes) = ("queue".into(), Arc::default());
+        let (queue, fields) = ("queue".into(), Arc::default());
         let at = Position { lsn: Lsn::new(1, 4096), payload_bytes: 1 };
         let stored = StoredEvent { at, bytes: 1 };
-        QueuedEvent { queue, member: 0, sequence, attributes, stored }
+        QueuedEvent { queue, member: 0, sequence, fields, stored }
     }
 
     fn sequences(taken: Taken) -> Option<Vec<u64>> {

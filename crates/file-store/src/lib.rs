@@ -172,10 +172,11 @@ pub use names::REMOTE_MARKER;
 pub use needles::object::{Object, PinnedRange};
 pub use needles::written::{ObjectWriter, WrittenContent};
 pub use object::{
-    ATTRIBUTE_BYTES_MAX, Attributes, BucketId, BucketInfo, Deleted, Etag, Event, KEY_BYTES_MAX,
-    ListEntry, ListPage, ListRequest, ListVersionsRequest, NewBucket, ObjectInfo, ObjectLocation,
-    PART_NUMBER_MAX, PartInfo, Precondition, Quota, QuotaState, StoredObject, TargetBucket,
-    UploadInfo, Usage, VersionId, VersionInfo, VersionListEntry, VersionListPage, Versioning,
+    ATTRIBUTE_BYTES_MAX, Attributes, BucketId, BucketInfo, Deleted, Etag, Event, EventFields,
+    KEY_BYTES_MAX, ListEntry, ListPage, ListRequest, ListVersionsRequest, NewBucket, ObjectInfo,
+    ObjectLocation, PART_NUMBER_MAX, PartInfo, Precondition, Quota, QuotaState, StoredObject,
+    TargetBucket, UploadInfo, Usage, VersionId, VersionInfo, VersionListEntry, VersionListPage,
+    Versioning,
 };
 pub use object_lock::lock::{
     DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,

@@ -291,14 +291,70 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Attributes {
     }
 }
 
-/// An event that is queued with a change, once in each queue. The store adds the attributes
-/// `bucket`, `key`, `bytes`, `etag` and, for a version with an ID, `version`.
+/// An event that is queued with a change, once in each queue. The store adds the fields `bucket`,
+/// `key`, `bytes`, `etag` and, for a version with an ID, `version`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
     /// The queues ([`crate::Store::create_event_queue`]).
     pub queues: Vec<Arc<str>>,
     /// The caller's description of the change.
-    pub attributes: Attributes,
+    pub fields: EventFields,
+}
+
+/// The names and values in an event, encoded as they are stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventFields(Vec<u8>);
+
+impl EventFields {
+    /// Adds a name and its value.
+    pub fn add(&mut self, name: &str, value: &str) {
+        for text in [name, value] {
+            // Lengths of 4 GiB do not occur: keys and names are short.
+            let bytes = u32::try_from(text.len()).unwrap_or(0);
+            self.0.extend_from_slice(&bytes.to_le_bytes());
+            self.0.extend_from_slice(&text.as_bytes()[..bytes as usize]);
+        }
+    }
+
+    /// Returns the value that was first added with a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
+    }
+
+    /// Returns the names and values in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut left = self.0.as_slice();
+        std::iter::from_fn(move || Some((take_text(&mut left)?, take_text(&mut left)?)))
+    }
+
+    /// Makes room for further fields.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.0.reserve(bytes);
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Decodes fields; `None` if the bytes are malformed.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut left = bytes;
+        while !left.is_empty() {
+            take_text(&mut left)?;
+            take_text(&mut left)?;
+        }
+        Some(Self(bytes.to_vec()))
+    }
+}
+
+/// Removes a text, which its length precedes, from the beginning of `bytes`.
+fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (text, rest) = rest.split_at_checked(length)?;
+    *bytes = rest;
+    str::from_utf8(text).ok()
 }
 
 /// A condition on a key's current object. A write whose condition does not hold is rejected. The

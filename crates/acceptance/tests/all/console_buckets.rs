@@ -1,6 +1,8 @@
 //! Creates, configures and deletes buckets in the console of `haul serve`, with Chromium.
 
-use haul_testing::skip;
+use std::os::unix::fs::PermissionsExt;
+
+use haul_testing::{WebhookReceiver, eventually, skip};
 use serde_json::Value;
 
 use crate::browser::Browser;
@@ -297,5 +299,39 @@ fn console_sets_policies_cors_and_encryption() {
     wait_for_text(&mut browser, "document.querySelector('#view-objects .empty')", "No buckets yet");
     let errors = browser.take_unexpected_errors();
     assert!(errors.is_empty(), "{errors:#?}");
+    server.stop();
+}
+
+#[test]
+fn console_sets_notifications_and_shows_event_targets() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (receiver, file) = (WebhookReceiver::start(), dir.path().join("events.toml"));
+    std::fs::write(&file, format!("[webhook.orders]\nurl = \"{}\"\n", receiver.url())).unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    let options = ["--event-targets", file.to_str().unwrap()];
+    let server = Server::start_with(&dir.path().join("data"), &options);
+    let mut browser = open_settings(&server);
+    let notifications = card("Notifications");
+    wait_for_text(&mut browser, &notifications, "not set");
+    browser.click(&format!("{notifications}.querySelector('summary')"));
+    browser.fill(&format!("{notifications}.querySelector('form select')"), "0");
+    browser.click(&button(&notifications, "Save"));
+    wait_for_text(&mut browser, &notifications, "Saved.");
+    assert!(get(&server, "/photos?notification").1.contains("arn:haul:sqs:::orders"));
+    assert_eq!(server.client().request("PUT", "/photos/cat.jpg", b"").unwrap().status, 200);
+    eventually("the event is delivered", || !receiver.take().is_empty());
+
+    browser.evaluate("location.hash = '#storage'");
+    let targets = "[...document.querySelectorAll('#view-storage .card')]\
+                   .find((card) => card.innerText.includes('Event targets'))";
+    wait_for_text(&mut browser, targets, "accepts events");
+    browser.evaluate("location.hash = '#objects/photos?settings'");
+    wait_for_text(&mut browser, &notifications, "1 rule");
+    press_twice(&mut browser, &notifications, "Remove");
+    wait_for_text(&mut browser, &notifications, "Removed.");
+    assert!(!get(&server, "/photos?notification").1.contains("orders"));
     server.stop();
 }

@@ -7,7 +7,7 @@ use haul_append_log::{Position, SpacePriority};
 use crate::clock::Version;
 use crate::error::{Error, Result};
 use crate::event_queues::{QueuedEvent, StoredEvent};
-use crate::format::{Head, Kind, decode_attributes, needles};
+use crate::format::{Head, Kind, needles};
 use crate::index::bucket::Bucket;
 use crate::index::entry::{Change, Entry, Replaced, full_key, split_key};
 use crate::index::keys::not_an_entry;
@@ -15,7 +15,7 @@ use crate::index::quotas::Reserved;
 use crate::index::runs::source::Source;
 use crate::index::version_names::{event_key, event_queue_bucket, parse_event_key};
 use crate::inner::Inner;
-use crate::object::Attributes;
+use crate::object::EventFields;
 use crate::store::Store;
 
 /// The maximum number of events that one record removes.
@@ -88,9 +88,9 @@ impl Store {
             let _lock = inner.keyspace.keys.lock(&bucket, "");
             let key = event_key(version);
             let Some(stored) = present(inner, &bucket, &key, listed)? else { continue };
-            let attributes = Arc::new(read(inner, stored.at, &bucket, &key)?);
+            let fields = Arc::new(read(inner, stored.at, &bucket, &key)?);
             let (queue, member) = (Arc::clone(queue), inner.options.member);
-            events.push(QueuedEvent { queue, member, sequence: version.0, attributes, stored });
+            events.push(QueuedEvent { queue, member, sequence: version.0, fields, stored });
         }
         Ok(events)
     }
@@ -129,12 +129,12 @@ impl Store {
     pub fn drop_events(&self, queue: &Arc<str>, limit: usize) -> Result<usize> {
         let inner = &*self.inner;
         let bucket = event_queue_bucket(queue);
-        let attributes = Arc::new(Attributes::new());
+        let fields = Arc::new(EventFields::default());
         let event = |version: Version, stored| QueuedEvent {
             queue: Arc::clone(queue),
             member: inner.options.member,
             sequence: version.0,
-            attributes: Arc::clone(&attributes),
+            fields: Arc::clone(&fields),
             stored,
         };
         let events = list(inner, &bucket, 0, limit)?.into_iter();
@@ -196,7 +196,7 @@ fn present(
 }
 
 /// Reads an event from its record, in which it may follow the needle of its change.
-fn read(inner: &Inner, at: Position, bucket: &str, key: &str) -> Result<Attributes> {
+fn read(inner: &Inner, at: Position, bucket: &str, key: &str) -> Result<EventFields> {
     let record = inner.volumes.log.read_hinted(at.lsn, at.payload_bytes);
     let record = record.map_err(|error| inner.map_missing_volume(at.lsn, error.into()))?;
     inner.counters.local().needle_read(record.payload().len());
@@ -204,7 +204,8 @@ fn read(inner: &Inner, at: Position, bucket: &str, key: &str) -> Result<Attribut
         let (head, needle) = inner.check(needle, at)?;
         if head.kind == Kind::Object && head.bucket == bucket && head.key == key {
             let data = &needle[needle.len() - head.inline_bytes()..];
-            return inner.check(decode_attributes(data), at);
+            let fields = EventFields::from_bytes(data);
+            return fields.ok_or_else(|| inner.damaged(at.lsn, "the event is malformed"));
         }
     }
     Err(inner.damaged(at.lsn, "the record lacks its event"))

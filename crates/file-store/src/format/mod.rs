@@ -252,7 +252,7 @@ const CHECKSUM: NeedleError =
 const UNKNOWN_KIND: NeedleError = NeedleError::Malformed("its kind is not known");
 
 /// Encodes attributes: each name and value is preceded by its length.
-pub(crate) fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
+fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
     for (name, value) in attributes.iter() {
         for text in [name, value] {
             out.extend_from_slice(&length::<u32>(text.len()).to_le_bytes());
@@ -261,7 +261,7 @@ pub(crate) fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
     }
 }
 
-pub(crate) fn decode_attributes(mut bytes: &[u8]) -> Result<Attributes, NeedleError> {
+fn decode_attributes(mut bytes: &[u8]) -> Result<Attributes, NeedleError> {
     const BAD: NeedleError = NeedleError::Malformed("its attributes do not match their length");
     let mut next_text = || -> Result<String, NeedleError> {
         let length = bytes.get(..4).ok_or(BAD)?;

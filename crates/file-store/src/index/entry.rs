@@ -5,9 +5,9 @@ use std::sync::Arc;
 use haul_append_log::{Lsn, Position};
 
 use crate::clock::{COUNTER_BITS, Version};
-use crate::format::{FilePart, Head, Kind, encode_attributes};
+use crate::format::{FilePart, Head, Kind};
 use crate::index::quotas::Reserved;
-use crate::object::{Attributes, Etag, ObjectInfo, VersionId};
+use crate::object::{Attributes, Etag, EventFields, ObjectInfo, VersionId};
 use crate::varint::{put_varint, take_varint};
 
 /// The greatest time that an encoded entry without a version ID can have, in milliseconds. A
@@ -55,8 +55,8 @@ pub(crate) struct Change {
     pub(crate) replaces: Option<Replaced>,
     /// The quota reservation of the needle's writer, until the needle is applied.
     pub(crate) reserved: Reserved,
-    /// The attributes of a queued event, which are the data of its needle.
-    pub(crate) event: Option<Arc<Attributes>>,
+    /// The fields of a queued event, which are the data of its needle.
+    pub(crate) event: Option<Arc<EventFields>>,
 }
 
 impl Change {
@@ -64,8 +64,8 @@ impl Change {
     /// attributes, and without data unless it is an event.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut needle = self.head.encode(&Attributes::new());
-        if let Some(attributes) = &self.event {
-            encode_attributes(attributes, &mut needle);
+        if let Some(fields) = &self.event {
+            needle.extend_from_slice(fields.as_bytes());
         }
         needle
     }

@@ -87,12 +87,12 @@ impl Inner {
 
     /// Returns the event that a needle queues.
     fn take_event(&self, change: &mut Change, at: Position) -> Option<QueuedEvent> {
-        let attributes = change.event.take()?;
+        let fields = change.event.take()?;
         let queue = event_queue(&change.head.bucket)?.into();
         let (member, sequence) = (self.options.member, change.head.version.0);
         let stored =
             StoredEvent { at: needle_position(&change.head, at), bytes: change.head.bytes };
-        Some(QueuedEvent { queue, member, sequence, attributes, stored })
+        Some(QueuedEvent { queue, member, sequence, fields, stored })
     }
 
     fn apply_to_index(&self, changes: impl Iterator<Item = (Change, Position)>) {

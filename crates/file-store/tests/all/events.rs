@@ -7,14 +7,16 @@ use crate::start_put::block_on;
 use crate::*;
 use haul_disk_sim::{Crash, Crashes, MemoryDisk, crash_everywhere, crash_until};
 use haul_file_store::{
-    Deletion, Error, Event, EventQueues, Expiry, Lifecycle, LifecycleAction, LifecycleEvents,
-    LifecycleRule, QueuedEvent, Taken, TargetBucket, VersionId, Versioning,
+    Deletion, Error, Event, EventFields, EventQueues, Expiry, Lifecycle, LifecycleAction,
+    LifecycleEvents, LifecycleRule, QueuedEvent, Taken, TargetBucket, VersionId, Versioning,
 };
 
 const QUEUE: &str = "queue";
 
 fn event(what: &str) -> Event {
-    Event { queues: vec![QUEUE.into()], attributes: Attributes::from_iter([("what", what)]) }
+    let mut fields = EventFields::default();
+    fields.add("what", what);
+    Event { queues: vec![QUEUE.into()], fields }
 }
 
 /// Creates a store with one bucket and one queue.
@@ -36,7 +38,7 @@ fn queued(store: &Store) -> Vec<QueuedEvent> {
 /// Returns what happened to which key, for each event.
 fn texts(events: &[QueuedEvent]) -> Vec<String> {
     let text = |event: &QueuedEvent| {
-        let get = |name: &str| event.attributes.get(name).unwrap_or("-");
+        let get = |name: &str| event.fields.get(name).unwrap_or("-");
         assert_eq!(get("bucket"), BUCKET);
         format!("{} {} {}", get("what"), get("key"), get("bytes"))
     };
@@ -85,7 +87,7 @@ fn each_kind_of_change_queues_its_event() {
         format!("delete copy {BIG}"),
     ];
     assert_eq!(texts(&queued(&store)), expected, "and none for an absent key");
-    let first = &queued(&store)[0].attributes;
+    let first = &queued(&store)[0].fields;
     let md5 = "eb5c1399a871211c7e7ed732d15e3a8b";
     assert_eq!((first.get("etag"), first.get("version")), (Some(md5), None));
 }
@@ -104,7 +106,7 @@ fn versions_and_markers_queue_events_with_their_ids() {
     let marker = delete(None, "marker");
     let ids: Vec<VersionId> = queued(&store)
         .iter()
-        .map(|event| event.attributes.get("version").unwrap().parse().unwrap())
+        .map(|event| event.fields.get("version").unwrap().parse().unwrap())
         .collect();
     assert_eq!(ids[2], marker);
     delete(Some(ids[0]), "delete");
@@ -162,7 +164,7 @@ fn events_stay_over_reopening_and_compaction_until_they_are_removed() {
     assert!(store.stats().volumes_compacted > 0);
     let all = queued(&store);
     assert_eq!(all.len(), 300);
-    assert_eq!(all[299].attributes.get("what"), Some("299"));
+    assert_eq!(all[299].fields.get("what"), Some("299"));
     store.remove_events(QUEUE, &all[..290]).unwrap();
     store.remove_events(QUEUE, &all[..2]).unwrap();
     store.close().unwrap();
@@ -283,7 +285,7 @@ fn recover(workload: &Workload, crash: &Crash) {
         list(&store, BUCKET).into_iter().map(|it| (it.key.clone(), content(&it.key))).collect();
     let numbers: Vec<usize> = queued(&store)
         .iter()
-        .map(|event| event.attributes.get("what").unwrap().parse().unwrap())
+        .map(|event| event.fields.get("what").unwrap().parse().unwrap())
         .collect();
     let is_state = |acts: usize| {
         let (queued, removed) = workload.counts[acts];

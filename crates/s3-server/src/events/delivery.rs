@@ -218,7 +218,7 @@ impl Delivery {
             |event: &mut QueuedEvent| event.time().elapsed().is_ok_and(|age| age > age_max);
         let old: Vec<_> = events.extract_if(.., is_old).collect();
         let Some(first) = old.first() else { return };
-        let of = |name| first.attributes.get(name).unwrap_or_default();
+        let of = |name| first.fields.get(name).unwrap_or_default();
         let why = format!("they are too old, the first is of {}/{}", of("bucket"), of("key"));
         self.target.dropped(old.len() as u64, &why);
         self.delivered.extend(old);

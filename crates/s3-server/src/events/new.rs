@@ -1,6 +1,6 @@
 //! Makes the event of a change.
 
-use haul_file_store::{Attributes, BucketSettings, Event};
+use haul_file_store::{BucketSettings, Event, EventFields};
 
 use crate::acl::owner::ADMINISTRATOR;
 use crate::events::requester::Requester;
@@ -9,7 +9,7 @@ use crate::settings::notification::name::EventName;
 use crate::settings::parsed::notification;
 use crate::settings::{NOTIFICATION, OWNER};
 
-/// The attributes of an event, in addition to those that the store sets.
+/// The fields of an event, in addition to those that the store adds.
 pub(super) const NAME: &str = "event";
 pub(super) const USER: &str = "user";
 pub(super) const ADDRESS: &str = "address";
@@ -18,8 +18,8 @@ pub(super) const BUCKET_OWNER: &str = "owner";
 /// The length that clients see, if it is not the stored one.
 pub(super) const SIZE: &str = "size";
 
-/// Returns the name of the attribute with the ID of the rule that sends an event to a target.
-pub(super) fn rule_attribute(target: &str) -> String {
+/// Returns the name of the field with the ID of the rule that sends an event to a target.
+pub(super) fn rule_field(target: &str) -> String {
     format!("rule:{target}")
 }
 
@@ -43,37 +43,37 @@ pub(crate) fn event(
         };
         if !event.queues.contains(target.name()) {
             event.queues.push(target.name().clone());
-            event.attributes.set(rule_attribute(target.name()), &*rule.id);
+            event.fields.add(&rule_field(target.name()), &rule.id);
         }
     }
     if event.queues.is_empty() {
         return None;
     }
-    describe(&mut event.attributes, settings, name, requester);
+    describe(&mut event.fields, settings, name, requester);
     Some(event)
 }
 
 fn describe(
-    attributes: &mut Attributes,
+    fields: &mut EventFields,
     settings: &BucketSettings,
     name: EventName,
     requester: Option<&Requester>,
 ) {
-    attributes.set(NAME, name.as_str());
+    fields.add(NAME, name.as_str());
     if let Some(owner) = settings.get(OWNER) {
-        attributes.set(BUCKET_OWNER, owner);
+        fields.add(BUCKET_OWNER, owner);
     }
     let Some(requester) = requester else { return };
-    attributes.set(USER, requester.user.as_deref().unwrap_or(ADMINISTRATOR));
-    attributes.set(REQUEST, str::from_utf8(&requester.request_id).unwrap_or_default());
+    fields.add(USER, requester.user.as_deref().unwrap_or(ADMINISTRATOR));
+    fields.add(REQUEST, str::from_utf8(&requester.request_id).unwrap_or_default());
     if let Some(peer) = requester.peer {
-        attributes.set(ADDRESS, peer.to_string());
+        fields.add(ADDRESS, &peer.to_string());
     }
 }
 
 /// Sets the length that clients see, where the stored one may be another.
 pub(crate) fn set_size(event: &mut Option<Event>, bytes: u64) {
     if let Some(event) = event {
-        event.attributes.set(SIZE, bytes.to_string());
+        event.fields.add(SIZE, &bytes.to_string());
     }
 }

@@ -2,66 +2,86 @@
 
 use std::time::SystemTime;
 
-use haul_file_store::QueuedEvent;
+use haul_file_store::{EventFields, QueuedEvent};
 use haul_line_log::Utc;
-use serde_json::{Value, json};
 
 use crate::acl::owner::ADMINISTRATOR;
 use crate::auth::REGION;
 use crate::auth::canonical::push_encoded;
-use crate::events::new::{ADDRESS, BUCKET_OWNER, NAME, REQUEST, SIZE, USER, rule_attribute};
+use crate::events::new::{ADDRESS, BUCKET_OWNER, NAME, REQUEST, SIZE, USER, rule_field};
 
-/// Returns the message with some events, in their order.
-pub(super) fn message(events: &[QueuedEvent]) -> Vec<u8> {
-    let records: Vec<Value> = events.iter().map(record).collect();
-    json!({ "Records": records }).to_string().into_bytes()
-}
-
-/// Returns the record of an event, in version 2.1 of S3's format.
-pub(crate) fn record(event: &QueuedEvent) -> Value {
-    let attribute = |name: &str| event.attributes.get(name);
-    let text = |name: &str| attribute(name).unwrap_or_default();
-    let name = text(NAME);
-    let owner = attribute(BUCKET_OWNER).unwrap_or(ADMINISTRATOR);
-    let bucket = text("bucket");
-    let mut key = String::new();
-    push_encoded(&mut key, text("key"));
-    let mut object = json!({
-        "key": key,
-        "sequencer": format!("{:016X}", event.sequence),
-    });
-    if !name.starts_with("ObjectRemoved:") && !name.starts_with("LifecycleExpiration:") {
-        let size = attribute(SIZE).unwrap_or_else(|| text("bytes"));
-        object["size"] = size.parse::<u64>().unwrap_or_default().into();
-        object["eTag"] = text("etag").into();
-    }
-    if let Some(version) = attribute("version") {
-        object["versionId"] = version.into();
-    }
-    json!({
-        "eventVersion": "2.1",
-        "eventSource": "aws:s3",
-        "awsRegion": REGION,
-        "eventTime": time(event.time()),
-        "eventName": name,
-        "userIdentity": { "principalId": attribute(USER).unwrap_or(LIFECYCLE) },
-        "requestParameters": { "sourceIPAddress": text(ADDRESS) },
-        "responseElements": { "x-amz-request-id": text(REQUEST), "x-amz-id-2": "haul" },
-        "s3": {
-            "s3SchemaVersion": "1.0",
-            "configurationId": text(&rule_attribute(&event.queue)),
-            "bucket": {
-                "name": bucket,
-                "ownerIdentity": { "principalId": owner },
-                "arn": format!("arn:aws:s3:::{bucket}"),
-            },
-            "object": object,
-        },
-    })
-}
+/// The length of most records, in bytes.
+const RECORD_BYTES: usize = 800;
 
 /// The principal of changes that the server makes by itself, as in S3.
 const LIFECYCLE: &str = "s3.amazonaws.com";
+
+/// Returns the message with some events, in their order.
+pub(super) fn message(events: &[QueuedEvent]) -> Vec<u8> {
+    let mut out = Json(Vec::with_capacity(RECORD_BYTES * events.len()));
+    out.raw("{\"Records\":[");
+    for (number, event) in events.iter().enumerate() {
+        out.raw(if number == 0 { "{" } else { ",{" });
+        record(&mut out, event);
+        out.raw("}");
+    }
+    out.raw("]}");
+    out.0
+}
+
+/// Appends the members of an event's record, in version 2.1 of S3's format.
+fn record(out: &mut Json, event: &QueuedEvent) {
+    let fields: &EventFields = &event.fields;
+    let text = |name: &str| fields.get(name).unwrap_or_default();
+    let name = text(NAME);
+    out.raw("\"eventVersion\":\"2.1\",\"eventSource\":\"aws:s3\"");
+    out.member(",", "awsRegion", REGION);
+    out.member(",", "eventTime", &time(event.time()));
+    out.member(",", "eventName", name);
+    out.member(",\"userIdentity\":{", "principalId", fields.get(USER).unwrap_or(LIFECYCLE));
+    out.member("},\"requestParameters\":{", "sourceIPAddress", text(ADDRESS));
+    out.member("},\"responseElements\":{", "x-amz-request-id", text(REQUEST));
+    out.member(",", "x-amz-id-2", "haul");
+    out.raw("},\"s3\":{\"s3SchemaVersion\":\"1.0\"");
+    out.member(",", "configurationId", text(&rule_field(&event.queue)));
+    let bucket = text("bucket");
+    out.member(",\"bucket\":{", "name", bucket);
+    let owner = fields.get(BUCKET_OWNER).unwrap_or(ADMINISTRATOR);
+    out.member(",\"ownerIdentity\":{", "principalId", owner);
+    out.member("},", "arn", &format!("arn:aws:s3:::{bucket}"));
+    let mut key = String::new();
+    push_encoded(&mut key, text("key"));
+    out.member("},\"object\":{", "key", &key);
+    if !name.starts_with("ObjectRemoved:") && !name.starts_with("LifecycleExpiration:") {
+        let size = fields.get(SIZE).unwrap_or_else(|| text("bytes"));
+        out.raw(&format!(",\"size\":{}", size.parse::<u64>().unwrap_or_default()));
+        out.member(",", "eTag", text("etag"));
+    }
+    if let Some(version) = fields.get("version") {
+        out.member(",", "versionId", version);
+    }
+    out.member(",", "sequencer", &format!("{:016X}", event.sequence));
+    out.raw("}}");
+}
+
+/// JSON that is being written.
+struct Json(Vec<u8>);
+
+impl Json {
+    fn raw(&mut self, text: &str) {
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    /// Appends `before`, and a member with a text.
+    fn member(&mut self, before: &str, name: &str, value: &str) {
+        self.raw(before);
+        self.raw("\"");
+        self.raw(name);
+        self.raw("\":");
+        // Writing to memory does not fail.
+        serde_json::to_writer(&mut self.0, value).unwrap_or_default();
+    }
+}
 
 /// Formats a time in milliseconds: `2026-11-28T12:00:00.000Z`.
 fn time(time: SystemTime) -> String {

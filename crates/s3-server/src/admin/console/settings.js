@@ -1,5 +1,6 @@
 // The settings of a bucket. Each one is in a card, with its state and the form that changes it.
 
+import { get } from "/console.js";
 import { h } from "/console/elements.js";
 import { choice_of, editor, form_of, outcomes, sure } from "/serve/controls.js";
 import { lifecycle } from "/serve/lifecycle.js";
@@ -105,6 +106,29 @@ async function cors({ bucket, change }) {
     SEE("Allows web pages of other origins to use the bucket from a browser.")];
 }
 
+// Returns the XML of a rule that sends the events of new and deleted objects to a target.
+function notify(target) {
+  return xml_text(node("NotificationConfiguration", node("QueueConfiguration",
+    node("Id", "all changes"), node("Queue", `arn:haul:sqs:::${target}`),
+    node("Event", "s3:ObjectCreated:*"), node("Event", "s3:ObjectRemoved:*"))));
+}
+
+async function notifications({ bucket, change }) {
+  const [document, targets] = await Promise.all([setting_of(bucket, "notification"),
+    get("/events.json").then((response) => response.json())]);
+  const rules = document ? document.children.length : 0;
+  const put = (text) => put_setting(bucket, "notification", text);
+  const editing = editor("Notification rules, as XML", rules ? xml_text(plain(document)) : "", {
+    save: (value) => change("Saved.", () => put(value)),
+    remove: rules && (() => change("Removed.", () => put(xml_text(node("NotificationConfiguration"))))),
+    templates: targets.map(({ name }) => ({ name: `changes to ${name}`, text: () => notify(name) })),
+  });
+  return [state_of(rules ? `${rules} ${rules === 1 ? "rule" : "rules"}` : null),
+    h("details", { open: Boolean(rules) }, h("summary", {}, "Edit"), editing),
+    SEE(targets.length ? "Sends events about changes of objects to the event targets of the server."
+      : "The server has no event targets: start it with --event-targets.")];
+}
+
 async function encryption({ bucket, change }) {
   const document = await setting_of(bucket, "encryption");
   const part = (name) => document?.querySelector(name)?.textContent ?? "";
@@ -145,5 +169,6 @@ export async function show_settings({ bucket, content }) {
     ...(quota ? [quota] : []),
     card("Default encryption", bucket, encryption),
     card("CORS", bucket, cors),
+    card("Notifications", bucket, notifications),
     card("Deletion", bucket, deletion(bucket))));
 }

@@ -10,6 +10,7 @@ const where = h("p", { className: "soft" });
 const facts = h("div", { className: "card" });
 const damage = h("div", { className: "card" });
 const disks = h("div", { className: "card stack", hidden: true });
+const targets = h("div", { className: "card stack", hidden: true });
 
 function draw_usage(sample) {
   const { store } = sample;
@@ -124,11 +125,28 @@ function draw_disks(pool) {
   }
 }
 
+const TARGET_COLUMNS = [{ name: "target" }, { name: "state", className: "break" }, { name: "queued", number: true },
+  { name: "delivered", number: true }, { name: "dropped", number: true }];
+
+// Shows the targets of bucket notifications.
+function draw_targets(found) {
+  targets.hidden = !found.length;
+  if (!found.length) return;
+  const state = ({ error, failing_since_unix_s: since }) => (error === null
+    ? h("span", { className: "good" }, "accepts events")
+    : h("span", { className: "bad" }, `has failed for ${span(Math.max(Date.now() / 1000 - since, 0))}: ${error}`));
+  const rows = found.map((target) => [target.name, state(target),
+    `${count(target.queued_events)} (${bytes(target.queued_bytes)})`,
+    count(target.delivered_events), count(target.dropped_events)]);
+  targets.replaceChildren(table("Event targets", TARGET_COLUMNS, rows));
+}
+
 async function refresh() {
   const sample = await (await get("/stats.json")).json();
   where.textContent = `S3 on ${sample.address}, data in ${sample.directory}`;
   draw_usage(sample);
   draw_disks(sample.disks);
+  draw_targets(sample.events);
   const columns = [{ name: "name" }, { name: "value" }];
   facts.replaceChildren(table("Store", columns, facts_of(sample)));
   damage.replaceChildren(table("Damage and scrub, since start", columns, damage_of(sample)));
@@ -175,6 +193,7 @@ const element = h("div", { className: "stack" },
   where,
   h("div", { className: "card" }, h("h3", {}, "Use of the disks"), bar, legend),
   disks,
+  targets,
   h("div", { className: "figures" }, facts, damage),
   h("div", { className: "card stack" }, read, map));
 
