@@ -50,7 +50,7 @@ pub enum Taken {
     /// The queue's next events; none if no event arrived in time.
     Events(Vec<QueuedEvent>),
     /// The stores have events that are not in memory: call [`EventQueues::restart`], and then list
-    /// them with [`crate::Store::queued_events`].
+    /// them with [`crate::StoreEvents::list`].
     Incomplete,
     /// [`EventQueues::stop`] was called.
     Stopped,

@@ -155,7 +155,7 @@ pub use damage::report::Damage;
 pub use deletion::request::Deletion;
 pub use error::{Error, QuotaExceeded, Result};
 pub use event_queues::{EventQueues, QueuedEvent, Taken};
-pub use events::queue::EventQueueState;
+pub use events::queue::{EventQueueState, StoreEvents};
 pub use expiration::expirable::ExpiredEntry;
 pub use failures::{OngoingFailure, WorkKind};
 pub use index::uploads::list::{ListUploadsRequest, UploadListEntry, UploadListPage};

@@ -295,7 +295,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Attributes {
 /// `key`, `bytes`, `etag` and, for a version with an ID, `version`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The queues ([`crate::Store::create_event_queue`]).
+    /// The queues ([`crate::StoreEvents::create`]).
     pub queues: Vec<Arc<str>>,
     /// The caller's description of the change.
     pub fields: EventFields,

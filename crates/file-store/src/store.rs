@@ -6,6 +6,7 @@ use std::sync::Arc;
 use haul_append_log::Position;
 
 use crate::error::{Error, Result};
+use crate::events::queue::StoreEvents;
 use crate::failures::OngoingFailure;
 use crate::index::entry::Change;
 use crate::inner::Inner;
@@ -39,6 +40,12 @@ impl Store {
     /// Applies the needles of a durable record; see [`Inner::apply`].
     pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
         self.inner.apply(changes, at);
+    }
+
+    /// Returns the queues of events.
+    #[must_use]
+    pub fn events(&self) -> StoreEvents<'_> {
+        StoreEvents::new(&self.inner)
     }
 
     /// Completes all puts that [`Store::start_put`] started, and closes the store. Dropping the

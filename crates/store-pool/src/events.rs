@@ -6,10 +6,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_file_store::{EventQueueState, QueuedEvent, Result};
+use haul_file_store::{EventQueueState, QueuedEvent, Result, Store};
 
 use crate::member::Member;
-use crate::pool::Pool;
 
 /// The number of events that are read from a member at once.
 const PAGE_EVENTS: usize = 256;
@@ -21,22 +20,36 @@ const DROP_EVENTS: usize = 1000;
 /// that hangs does not delay the events of the others.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-impl Pool {
+/// The queues of events of a pool, from [`crate::Pool::events`].
+#[derive(Debug, Clone, Copy)]
+pub struct PoolEvents<'a> {
+    members: &'a [Member],
+}
+
+impl<'a> PoolEvents<'a> {
+    pub(crate) fn new(members: &'a [Member]) -> Self {
+        Self { members }
+    }
+
+    fn stores(&self) -> impl Iterator<Item = &'a Store> {
+        self.members.iter().filter_map(|member| member.store().ok().map(|store| &**store))
+    }
+
     /// Creates a queue in all open members, unless it exists.
     ///
     /// # Errors
-    /// Fails like [`haul_file_store::Store::create_event_queue`].
+    /// Fails like [`haul_file_store::StoreEvents::create`].
     ///
     /// # Durability
     /// The queue survives a power cut when this returns.
-    pub fn create_event_queue(&self, queue: &str) -> Result<()> {
-        self.stores().try_for_each(|store| store.create_event_queue(queue))
+    pub fn create(&self, queue: &str) -> Result<()> {
+        self.stores().try_for_each(|store| store.events().create(queue))
     }
 
     /// Returns the total of a queue in all open members.
     #[must_use]
-    pub fn event_queue(&self, queue: &str) -> EventQueueState {
-        let queues = self.stores().flat_map(haul_file_store::Store::event_queues);
+    pub fn state(&self, queue: &str) -> EventQueueState {
+        let queues = self.stores().flat_map(|store| store.events().queues());
         let states = queues.filter(|(name, _)| name == queue);
         states.fold(EventQueueState::default(), |all, (_, state)| EventQueueState {
             events: all.events + state.events,
@@ -48,16 +61,12 @@ impl Pool {
     /// and are returned.
     ///
     /// # Errors
-    /// Fails like [`haul_file_store::Store::remove_events`].
+    /// Fails like [`haul_file_store::StoreEvents::remove`].
     ///
     /// # Durability
     /// The removal survives a power cut when this returns.
-    pub fn remove_events(
-        &self,
-        queue: &str,
-        mut events: Vec<QueuedEvent>,
-    ) -> Result<Vec<QueuedEvent>> {
-        for member in self.members() {
+    pub fn remove(&self, queue: &str, mut events: Vec<QueuedEvent>) -> Result<Vec<QueuedEvent>> {
+        for member in self.members {
             let Ok(store) = member.store() else { continue };
             if member.waiting().longest > WAIT_MAX {
                 continue;
@@ -65,7 +74,7 @@ impl Pool {
             let its = |event: &mut QueuedEvent| event.member == member.number();
             let removed: Vec<_> = events.extract_if(.., its).collect();
             if !removed.is_empty() {
-                store.remove_events(queue, &removed)?;
+                store.events().remove(queue, &removed)?;
             }
         }
         Ok(events)
@@ -75,21 +84,21 @@ impl Pool {
     /// of dropped events. Each member drops its share.
     ///
     /// # Errors
-    /// Fails like [`haul_file_store::Store::drop_events`].
-    pub fn trim_event_queue(&self, queue: &Arc<str>, events_max: u64) -> Result<u64> {
-        let total = self.event_queue(queue).events;
+    /// Fails like [`haul_file_store::StoreEvents::drop_oldest`].
+    pub fn trim(&self, queue: &Arc<str>, events_max: u64) -> Result<u64> {
+        let total = self.state(queue).events;
         let Some(excess) = total.checked_sub(events_max).filter(|excess| *excess > 0) else {
             return Ok(0);
         };
         let mut dropped = 0;
         for store in self.stores() {
-            let queues = store.event_queues().into_iter();
+            let queues = store.events().queues().into_iter();
             let events: u64 =
                 queues.filter(|(name, _)| **name == **queue).map(|(_, state)| state.events).sum();
             let share = u128::from(excess) * u128::from(events);
             let mut left = usize::try_from(share.div_ceil(u128::from(total))).unwrap_or(usize::MAX);
             while left > 0 {
-                let count = store.drop_events(queue, left.min(DROP_EVENTS))?;
+                let count = store.events().drop_oldest(queue, left.min(DROP_EVENTS))?;
                 dropped += count as u64;
                 left = if count == 0 { 0 } else { left - count };
             }
@@ -99,13 +108,10 @@ impl Pool {
 
     /// Returns a reader of all events in a queue.
     #[must_use]
-    pub fn queued_events(&self, queue: &Arc<str>) -> EventReader<'_> {
+    pub fn reader(&self, queue: &Arc<str>) -> EventReader<'a> {
         let reader =
             |member| MemberReader { member, after: 0, page: VecDeque::new(), is_at_end: false };
-        EventReader {
-            queue: Arc::clone(queue),
-            members: self.members().iter().map(reader).collect(),
-        }
+        EventReader { queue: Arc::clone(queue), members: self.members.iter().map(reader).collect() }
     }
 }
 
@@ -130,7 +136,7 @@ impl EventReader<'_> {
     /// missing.
     ///
     /// # Errors
-    /// Fails like [`haul_file_store::Store::queued_events`].
+    /// Fails like [`haul_file_store::StoreEvents::list`].
     pub fn next(&mut self, limit: usize) -> Result<Vec<QueuedEvent>> {
         let mut events = Vec::with_capacity(limit);
         while events.len() < limit {
@@ -156,7 +162,7 @@ impl MemberReader<'_> {
             self.is_at_end = true;
             return Ok(());
         };
-        self.page = store.queued_events(queue, self.after, PAGE_EVENTS)?.into();
+        self.page = store.events().list(queue, self.after, PAGE_EVENTS)?.into();
         self.is_at_end = self.page.is_empty();
         self.after = self.page.back().map_or(self.after, |event| event.sequence);
         Ok(())

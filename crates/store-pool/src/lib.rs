@@ -86,7 +86,7 @@ mod waiting;
 mod writes;
 
 pub use copies::{CopiedBy, Copies, OpenWith};
-pub use events::EventReader;
+pub use events::{EventReader, PoolEvents};
 pub use member::Member;
 pub use opening::{OpenReport, OpenedMember};
 pub use pool::Pool;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use haul_file_store::{Error, Result, Store};
 
+use crate::events::PoolEvents;
 use crate::member::Member;
 use crate::moves::move_key;
 use crate::shared::Shared;
@@ -185,6 +186,12 @@ impl Pool {
             }
             write(to)
         })
+    }
+
+    /// Returns the queues of events.
+    #[must_use]
+    pub fn events(&self) -> PoolEvents<'_> {
+        PoolEvents::new(&self.members)
     }
 
     /// Closes all stores. Dropping the pool does the same but ignores failures.

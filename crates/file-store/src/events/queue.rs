@@ -16,7 +16,6 @@ use crate::index::runs::source::Source;
 use crate::index::version_names::{event_key, event_queue_bucket, parse_event_key};
 use crate::inner::Inner;
 use crate::object::EventFields;
-use crate::store::Store;
 
 /// The maximum number of events that one record removes.
 const RECORD_EVENTS: usize = 256;
@@ -35,7 +34,17 @@ pub struct EventQueueState {
     pub bytes: u64,
 }
 
-impl Store {
+/// The queues of events of a store, from [`crate::Store::events`].
+#[derive(Debug, Clone, Copy)]
+pub struct StoreEvents<'a> {
+    inner: &'a Inner,
+}
+
+impl<'a> StoreEvents<'a> {
+    pub(crate) fn new(inner: &'a Inner) -> Self {
+        Self { inner }
+    }
+
     /// Creates a queue, unless it exists.
     ///
     /// # Errors
@@ -44,9 +53,9 @@ impl Store {
     ///
     /// # Durability
     /// The queue survives a power cut when this returns.
-    pub fn create_event_queue(&self, queue: &str) -> Result<()> {
+    pub fn create(&self, queue: &str) -> Result<()> {
         check_queue(queue)?;
-        let inner = &*self.inner;
+        let inner = self.inner;
         inner.check_writable()?;
         let bucket = event_queue_bucket(queue);
         let _exclusive = inner.keyspace.gate.write();
@@ -62,7 +71,7 @@ impl Store {
 
     /// Returns the queues' names and states.
     #[must_use]
-    pub fn event_queues(&self) -> Vec<(String, EventQueueState)> {
+    pub fn queues(&self) -> Vec<(String, EventQueueState)> {
         let index = self.inner.keyspace.index.read();
         let state =
             |bucket: &Bucket| EventQueueState { events: bucket.objects, bytes: bucket.bytes };
@@ -74,16 +83,11 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Damaged`]; [`Error::Disk`] or [`Error::Log`] if a read fails.
-    pub fn queued_events(
-        &self,
-        queue: &Arc<str>,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<QueuedEvent>> {
-        let inner = &*self.inner;
+    pub fn list(&self, queue: &Arc<str>, after: u64, limit: usize) -> Result<Vec<QueuedEvent>> {
+        let inner = self.inner;
         let bucket = event_queue_bucket(queue);
         let mut events = Vec::new();
-        for (version, listed) in list(inner, &bucket, after, limit)? {
+        for (version, listed) in list_places(inner, &bucket, after, limit)? {
             // Compaction locks the queue, too, and removes no volume with events.
             let _lock = inner.keyspace.keys.lock(&bucket, "");
             let key = event_key(version);
@@ -103,8 +107,8 @@ impl Store {
     /// # Durability
     /// The events do not come back after a power cut when this returns. After a crash before, some
     /// of them may be in the queue again.
-    pub fn remove_events(&self, queue: &str, events: &[QueuedEvent]) -> Result<()> {
-        let inner = &*self.inner;
+    pub fn remove(&self, queue: &str, events: &[QueuedEvent]) -> Result<()> {
+        let inner = self.inner;
         inner.check_writable()?;
         let bucket = event_queue_bucket(queue);
         for events in events.chunks(RECORD_EVENTS) {
@@ -125,9 +129,9 @@ impl Store {
     /// number.
     ///
     /// # Errors
-    /// Fails like [`Self::remove_events`].
-    pub fn drop_events(&self, queue: &Arc<str>, limit: usize) -> Result<usize> {
-        let inner = &*self.inner;
+    /// Fails like [`Self::remove`].
+    pub fn drop_oldest(&self, queue: &Arc<str>, limit: usize) -> Result<usize> {
+        let inner = self.inner;
         let bucket = event_queue_bucket(queue);
         let fields = Arc::new(EventFields::default());
         let event = |version: Version, stored| QueuedEvent {
@@ -137,15 +141,15 @@ impl Store {
             fields: Arc::clone(&fields),
             stored,
         };
-        let events = list(inner, &bucket, 0, limit)?.into_iter();
+        let events = list_places(inner, &bucket, 0, limit)?.into_iter();
         let events: Vec<_> = events.map(|(version, stored)| event(version, stored)).collect();
-        self.remove_events(queue, &events)?;
+        self.remove(queue, &events)?;
         Ok(events.len())
     }
 }
 
 /// Returns the numbers and places of at most `limit` events after `after`, in their order.
-fn list(
+fn list_places(
     inner: &Inner,
     bucket: &str,
     after: u64,

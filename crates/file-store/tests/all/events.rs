@@ -22,7 +22,7 @@ fn event(what: &str) -> Event {
 /// Creates a store with one bucket and one queue.
 fn store() -> (TempDir, Store) {
     let (dir, store) = new_store();
-    store.create_event_queue(QUEUE).unwrap();
+    store.events().create(QUEUE).unwrap();
     (dir, store)
 }
 
@@ -32,7 +32,7 @@ fn put_with(store: &Store, key: &str, bytes: &[u8], event: &Event) {
 }
 
 fn queued(store: &Store) -> Vec<QueuedEvent> {
-    store.queued_events(&QUEUE.into(), 0, usize::MAX).unwrap()
+    store.events().list(&QUEUE.into(), 0, usize::MAX).unwrap()
 }
 
 /// Returns what happened to which key, for each event.
@@ -133,7 +133,7 @@ fn rules_queue_events_for_what_they_expire() {
     let options = Options { lifecycle_events: LifecycleEvents::new(make), ..small() };
     let (store, _) = Store::open(dir.path(), options).unwrap();
     store.create_bucket(BUCKET).unwrap();
-    store.create_event_queue(QUEUE).unwrap();
+    store.events().create(QUEUE).unwrap();
     let expire = Some(Expiry::At(std::time::UNIX_EPOCH));
     let noncurrent =
         haul_file_store::NoncurrentExpiry { after: Duration::from_millis(1), newer_versions: 0 };
@@ -165,21 +165,21 @@ fn events_stay_over_reopening_and_compaction_until_they_are_removed() {
     let all = queued(&store);
     assert_eq!(all.len(), 300);
     assert_eq!(all[299].fields.get("what"), Some("299"));
-    store.remove_events(QUEUE, &all[..290]).unwrap();
-    store.remove_events(QUEUE, &all[..2]).unwrap();
+    store.events().remove(QUEUE, &all[..290]).unwrap();
+    store.events().remove(QUEUE, &all[..2]).unwrap();
     store.close().unwrap();
     let (store, _) = reopen(dir.path());
     let left = queued(&store);
     assert_eq!(texts(&left), texts(&all[290..]));
-    assert_eq!(store.event_queues()[0].1.events, 10);
-    assert_eq!(store.drop_events(&QUEUE.into(), 4).unwrap(), 4);
-    store.create_event_queue(QUEUE).unwrap();
+    assert_eq!(store.events().queues()[0].1.events, 10);
+    assert_eq!(store.events().drop_oldest(&QUEUE.into(), 4).unwrap(), 4);
+    store.events().create(QUEUE).unwrap();
     assert_eq!(texts(&queued(&store)), texts(&all[294..]));
-    assert_eq!(store.queued_events(&QUEUE.into(), left[8].sequence, 9).unwrap().len(), 1);
+    assert_eq!(store.events().list(&QUEUE.into(), left[8].sequence, 9).unwrap().len(), 1);
     assert_eq!(store.buckets().unwrap().len(), 1, "a queue is no bucket");
     assert!(matches!(store.get("queue:events", "0"), Err(Error::NoSuchBucket { .. })));
     for name in ["", "a:b", "A", &"q".repeat(64)] {
-        assert!(matches!(store.create_event_queue(name), Err(Error::Invalid { .. })), "{name}");
+        assert!(matches!(store.events().create(name), Err(Error::Invalid { .. })), "{name}");
     }
 }
 
@@ -190,7 +190,7 @@ fn consumer_gets_new_events_from_memory() {
     let options = Options { event_queues: Some(Arc::clone(&queues)), member: 3, ..small() };
     let (store, _) = Store::open(dir.path(), options).unwrap();
     store.create_bucket(BUCKET).unwrap();
-    store.create_event_queue(QUEUE).unwrap();
+    store.events().create(QUEUE).unwrap();
     put_with(&store, "before", b"", &event("put"));
     let take = || queues.take(QUEUE, 10, Duration::ZERO);
     assert!(matches!(take(), Taken::Incomplete));
@@ -204,7 +204,7 @@ fn consumer_gets_new_events_from_memory() {
     let Taken::Events(events) = take() else { panic!("incomplete") };
     assert_eq!(texts(&events), ["put key 1", "started key 2"]);
     assert!(events.iter().all(|event| event.member == 3));
-    store.remove_events(QUEUE, &events).unwrap();
+    store.events().remove(QUEUE, &events).unwrap();
     assert_eq!(store.stats().needle_reads, reads, "neither was read from the disk");
     assert_eq!(texts(&queued(&store)), ["put before 0"]);
 }
@@ -229,7 +229,7 @@ fn workload(disk: &MemoryDisk, seed: u64, acts: usize, length: usize) -> Workloa
     };
     let (mut store, mut random) = (open(), Random(seed));
     store.create_bucket(BUCKET).unwrap();
-    store.create_event_queue(QUEUE).unwrap();
+    store.events().create(QUEUE).unwrap();
     disk.note(Acknowledged(0));
     let (mut keys, mut queued_count, mut removed) = (BTreeMap::<String, String>::new(), 0, 0);
     let mut workload = Workload::default();
@@ -252,8 +252,8 @@ fn workload(disk: &MemoryDisk, seed: u64, acts: usize, length: usize) -> Workloa
                 queued_count += usize::from(keys.remove(&key).is_some());
             }
             8 => {
-                let oldest = store.queued_events(&QUEUE.into(), 0, 5).unwrap();
-                store.remove_events(QUEUE, &oldest).unwrap();
+                let oldest = store.events().list(&QUEUE.into(), 0, 5).unwrap();
+                store.events().remove(QUEUE, &oldest).unwrap();
                 removed += oldest.len();
             }
             _ if length > 0 && random.below(2) == 0 => drop(store.compact().unwrap()),

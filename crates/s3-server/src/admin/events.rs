@@ -13,7 +13,7 @@ use crate::events::target::{EventTargets, TargetReport};
 pub(super) fn health(pool: &Pool, targets: &EventTargets) -> String {
     let line = |target: TargetReport| {
         let (name, why) = (&target.name, target.error?);
-        let events = pool.event_queue(name).events;
+        let events = pool.events().state(name).events;
         Some(format!(
             "degraded: the event target {name} accepts no events, {events} are queued: {why}\n"
         ))
@@ -23,7 +23,7 @@ pub(super) fn health(pool: &Pool, targets: &EventTargets) -> String {
 
 pub(super) fn json(pool: &Pool, targets: &EventTargets) -> Value {
     let target = |target: TargetReport| {
-        let queue = pool.event_queue(&target.name);
+        let queue = pool.events().state(&target.name);
         json!({
             "name": &*target.name,
             "url": target.url,
@@ -52,7 +52,7 @@ pub(super) fn metrics(pool: &Pool, targets: &EventTargets) -> String {
             family.sample(&[("target", &report.name)], value(report));
         }
     };
-    let queued = |report: &TargetReport| pool.event_queue(&report.name).events;
+    let queued = |report: &TargetReport| pool.events().state(&report.name).events;
     family("haul_events_queued", Gauge, "Events that are not delivered yet.", &queued);
     let help = "Events that the target has accepted.";
     family("haul_events_delivered_total", Counter, help, &|report| report.delivered);

@@ -113,7 +113,7 @@ impl Delivery {
     ///    they are sent again.
     fn run(mut self) {
         let queue = Arc::clone(self.target.name());
-        while let Err(error) = self.store.get().create_event_queue(&queue) {
+        while let Err(error) = self.store.get().events().create(&queue) {
             self.target.failed(&chain(&error));
             if self.queues.pause(PAUSE_MAX) {
                 return;
@@ -150,7 +150,7 @@ impl Delivery {
             return step;
         }
         let store = self.store.get();
-        let mut reader = store.queued_events(self.target.name());
+        let mut reader = store.events().reader(self.target.name());
         loop {
             let events = match reader.next(self.target.webhook.batch_max) {
                 Ok(events) if events.is_empty() => return Step::Done,
@@ -228,7 +228,7 @@ impl Delivery {
     /// Drops the oldest events if the queue has too many.
     fn trim(&mut self) -> Option<Step> {
         let max = self.target.webhook.queue_events_max;
-        match self.store.get().trim_event_queue(self.target.name(), max) {
+        match self.store.get().events().trim(self.target.name(), max) {
             Ok(0) => None,
             Ok(dropped) => {
                 self.target.dropped(dropped, &format!("the queue has more than {max}"));
@@ -255,7 +255,7 @@ impl Delivery {
             return;
         }
         let delivered = std::mem::take(&mut self.delivered);
-        match self.store.get().remove_events(self.target.name(), delivered) {
+        match self.store.get().events().remove(self.target.name(), delivered) {
             Ok(left) => self.delivered = left,
             Err(error) => tracing::error!(
                 queue = &**self.target.name(),

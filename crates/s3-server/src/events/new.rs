@@ -1,6 +1,8 @@
 //! Makes the event of a change.
 
-use haul_file_store::{BucketSettings, Event, EventFields};
+use std::sync::Arc;
+
+use haul_file_store::{BucketSettings, Event, EventFields, LifecycleAction, LifecycleEvents};
 
 use crate::acl::owner::ADMINISTRATOR;
 use crate::events::requester::Requester;
@@ -75,5 +77,23 @@ fn describe(
 pub(crate) fn set_size(event: &mut Option<Event>, bytes: u64) {
     if let Some(event) = event {
         event.fields.add(SIZE, &bytes.to_string());
+    }
+}
+
+impl EventTargets {
+    /// Returns the maker of events for [`haul_file_store::Options::lifecycle_events`].
+    #[must_use]
+    pub fn lifecycle_events(self: &Arc<Self>) -> LifecycleEvents {
+        let targets = Arc::clone(self);
+        LifecycleEvents::new(move |settings, action, key| {
+            let name = match action {
+                LifecycleAction::ExpireObject | LifecycleAction::ExpireVersion(_) => {
+                    EventName::Expired
+                }
+                LifecycleAction::CreateMarker => EventName::ExpiryMarkerCreated,
+                LifecycleAction::AbortUpload => return None,
+            };
+            event(&targets, settings, name, key, None)
+        })
     }
 }

@@ -1,72 +1,16 @@
 //! The targets of events, and their counts.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
-use haul_file_store::{EventQueues, LifecycleAction, LifecycleEvents};
+use haul_file_store::EventQueues;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::events::new;
+use crate::events::webhook::{Webhook, check};
 use crate::log_limit::LogLimit;
-use crate::settings::notification::name::EventName;
-
-/// The default length of a full queue.
-const QUEUE_EVENTS_MAX: u64 = 10_000_000;
-
-/// A webhook: an HTTP server that receives events.
-#[derive(Clone)]
-pub struct Webhook {
-    /// The name in ARNs: `arn:haul:sqs:::NAME`.
-    pub name: String,
-    /// The URL to which events are posted.
-    pub url: String,
-    /// The value of the header `Authorization`, such as `Bearer TOKEN`.
-    pub authorization: Option<String>,
-    /// The key of the HMAC-SHA256 of each message in the header `X-Haul-Signature-256`.
-    pub secret: Option<String>,
-    /// A certificate chain and its private key in PEM, with which the server authenticates itself.
-    pub client_identity: Option<Vec<u8>>,
-    /// The certificates of the authorities that may have issued the target's certificate, in PEM.
-    /// `None` means those of the system.
-    pub authorities: Option<Vec<u8>>,
-    /// The maximum number of records in a message. Default: 32.
-    pub batch_max: usize,
-    /// The time after which a request without a response has failed. Default: 10 s.
-    pub timeout: Duration,
-    /// The number of queued events above which the oldest are dropped. Default: 10 million.
-    pub queue_events_max: u64,
-    /// The age at which queued events are dropped. `None`: never. Default: `None`.
-    pub queue_age_max: Option<Duration>,
-}
-
-impl Webhook {
-    /// Returns a webhook with the default settings.
-    #[must_use]
-    pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            url: url.into(),
-            authorization: None,
-            secret: None,
-            client_identity: None,
-            authorities: None,
-            batch_max: 32,
-            timeout: Duration::from_secs(10),
-            queue_events_max: QUEUE_EVENTS_MAX,
-            queue_age_max: None,
-        }
-    }
-}
-
-impl fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook").field("name", &self.name).finish_non_exhaustive()
-    }
-}
 
 /// A target and its counts since the start of the server.
 #[derive(Debug)]
@@ -171,7 +115,7 @@ impl EventTargets {
         for webhook in webhooks {
             let name = webhook.name.clone();
             let fail = |why: &str| Error::EventTarget { name: name.clone(), why: why.to_owned() };
-            super::webhook::check(&webhook).map_err(|why| fail(&why))?;
+            check(&webhook).map_err(|why| fail(&why))?;
             let target = Arc::new(Target {
                 name: name.as_str().into(),
                 webhook,
@@ -192,22 +136,6 @@ impl EventTargets {
     #[must_use]
     pub fn queues(&self) -> Arc<EventQueues> {
         Arc::clone(&self.queues)
-    }
-
-    /// Returns the maker of events for [`haul_file_store::Options::lifecycle_events`].
-    #[must_use]
-    pub fn lifecycle_events(self: &Arc<Self>) -> LifecycleEvents {
-        let targets = Arc::clone(self);
-        LifecycleEvents::new(move |settings, action, key| {
-            let name = match action {
-                LifecycleAction::ExpireObject | LifecycleAction::ExpireVersion(_) => {
-                    EventName::Expired
-                }
-                LifecycleAction::CreateMarker => EventName::ExpiryMarkerCreated,
-                LifecycleAction::AbortUpload => return None,
-            };
-            new::event(&targets, settings, name, key, None)
-        })
     }
 
     /// Makes the next attempt of each target follow at once.

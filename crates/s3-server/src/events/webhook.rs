@@ -1,12 +1,68 @@
 //! Sends events to a webhook.
 
+use std::fmt;
+use std::time::Duration;
+
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Certificate, Identity, Url, redirect};
 use ring::hmac;
 
 use crate::auth::canonical::push_hex;
 use crate::errors::chain;
-use crate::events::target::Webhook;
+
+/// The default length of a full queue.
+const QUEUE_EVENTS_MAX: u64 = 10_000_000;
+
+/// A webhook: an HTTP server that receives events.
+#[derive(Clone)]
+pub struct Webhook {
+    /// The name in ARNs: `arn:haul:sqs:::NAME`.
+    pub name: String,
+    /// The URL to which events are posted.
+    pub url: String,
+    /// The value of the header `Authorization`, such as `Bearer TOKEN`.
+    pub authorization: Option<String>,
+    /// The key of the HMAC-SHA256 of each message in the header `X-Haul-Signature-256`.
+    pub secret: Option<String>,
+    /// A certificate chain and its private key in PEM, with which the server authenticates itself.
+    pub client_identity: Option<Vec<u8>>,
+    /// The certificates of the authorities that may have issued the target's certificate, in PEM.
+    /// `None` means those of the system.
+    pub authorities: Option<Vec<u8>>,
+    /// The maximum number of records in a message. Default: 32.
+    pub batch_max: usize,
+    /// The time after which a request without a response has failed. Default: 10 s.
+    pub timeout: Duration,
+    /// The number of queued events above which the oldest are dropped. Default: 10 million.
+    pub queue_events_max: u64,
+    /// The age at which queued events are dropped. `None`: never. Default: `None`.
+    pub queue_age_max: Option<Duration>,
+}
+
+impl Webhook {
+    /// Returns a webhook with the default settings.
+    #[must_use]
+    pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            url: url.into(),
+            authorization: None,
+            secret: None,
+            client_identity: None,
+            authorities: None,
+            batch_max: 32,
+            timeout: Duration::from_secs(10),
+            queue_events_max: QUEUE_EVENTS_MAX,
+            queue_age_max: None,
+        }
+    }
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook").field("name", &self.name).finish_non_exhaustive()
+    }
+}
 
 /// The header with the HMAC-SHA256 of the body.
 const SIGNATURE: &str = "x-haul-signature-256";

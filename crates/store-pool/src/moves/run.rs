@@ -54,7 +54,7 @@ fn leaves_with_events(members: &[Member], shared: &Shared) -> bool {
         .iter()
         .filter(|member| table.member(member.number()).is_some_and(|entry| entry.is_leaving));
     let mut queues =
-        leaving.filter_map(|member| member.store().ok()).flat_map(|s| s.event_queues());
+        leaving.filter_map(|member| member.store().ok()).flat_map(|s| s.events().queues());
     queues.any(|(_, queue)| queue.events > 0)
 }
 
