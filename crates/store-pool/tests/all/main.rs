@@ -3,6 +3,7 @@
 
 mod buckets;
 mod crash;
+mod events;
 mod failing;
 mod growth;
 mod members;

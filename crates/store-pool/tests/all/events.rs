@@ -1,0 +1,116 @@
+//! Queues of events over several members, and while keys move between them.
+
+use haul_file_store::{Deletion, Event, EventFields, QueuedEvent, TargetBucket};
+
+use super::*;
+
+const QUEUE: &str = "queue";
+
+fn event(what: &str) -> Event {
+    let mut fields = EventFields::default();
+    fields.add("what", what);
+    Event { queues: vec![QUEUE.into()], fields }
+}
+
+fn put_with(pool: &Pool, key: &str, what: usize) {
+    let event = event(&what.to_string());
+    let bucket = TargetBucket::from(BUCKET).with_event(Some(&event));
+    let (none, always) = (Attributes::new(), Precondition::None);
+    pool.put_located(bucket, key, b"bytes", &none, &always).unwrap();
+}
+
+/// Returns all queued events, which are read in pages.
+fn queued(pool: &Pool) -> Vec<QueuedEvent> {
+    let (mut reader, mut events) = (pool.events().reader(&QUEUE.into()), Vec::new());
+    loop {
+        let page = reader.next(7).unwrap();
+        if page.is_empty() {
+            return events;
+        }
+        events.extend(page);
+    }
+}
+
+/// Returns what the events of each key tell, in the order of the events.
+fn by_key(events: &[QueuedEvent]) -> BTreeMap<String, Vec<usize>> {
+    let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for event in events {
+        let field = |name: &str| event.fields.get(name).unwrap().to_owned();
+        found.entry(field("key")).or_default().push(field("what").parse().unwrap());
+    }
+    found
+}
+
+#[test]
+fn events_of_a_key_are_in_order_although_it_moves() {
+    let disk = MemoryDisk::default();
+    let pool = open(&disk, 0..2);
+    pool.create_bucket(BUCKET).unwrap();
+    pool.events().create(QUEUE).unwrap();
+    let key = |number: usize| format!("key {}", number % 40);
+    (0..200).for_each(|number| put_with(&pool, &key(number), number));
+    pool.close().unwrap();
+    let pool = open(&disk, 0..3);
+    pool.events().create(QUEUE).unwrap();
+    (200..300).for_each(|number| put_with(&pool, &key(number), number));
+    wait_for_moves(&pool);
+    (300..400).for_each(|number| put_with(&pool, &key(number), number));
+    let moved =
+        (0..40).filter(|number| pool.stores().nth(2).unwrap().stat(BUCKET, &key(*number)).is_ok());
+    assert!(moved.count() > 0, "some keys have moved to the new member");
+    let events = queued(&pool);
+    assert_eq!(pool.events().state(QUEUE).events, 400);
+    for (key, found) in by_key(&events) {
+        let first: usize = key.strip_prefix("key ").unwrap().parse().unwrap();
+        let expected: Vec<usize> = (0..10).map(|round| first + 40 * round).collect();
+        assert_eq!(found, expected, "{key}");
+    }
+    assert!(pool.events().remove(QUEUE, events).unwrap().is_empty());
+    assert_eq!(pool.events().state(QUEUE), haul_file_store::EventQueueState::default());
+    pool.close().unwrap();
+}
+
+#[test]
+fn oldest_events_of_each_member_are_dropped() {
+    let disk = MemoryDisk::default();
+    let pool = open(&disk, 0..3);
+    pool.create_bucket(BUCKET).unwrap();
+    pool.events().create(QUEUE).unwrap();
+    (0..300).for_each(|number| put_with(&pool, &format!("key {number}"), number));
+    assert_eq!(pool.events().trim(&QUEUE.into(), 300).unwrap(), 0);
+    let dropped = pool.events().trim(&QUEUE.into(), 100).unwrap();
+    assert!((200..=203).contains(&dropped), "{dropped}");
+    let left: Vec<usize> = by_key(&queued(&pool)).into_values().flatten().collect();
+    assert_eq!(left.len() as u64, 300 - dropped);
+    assert!(left.iter().all(|what| *what > 100), "the newest are kept: {left:?}");
+    assert!(left.contains(&299));
+    pool.close().unwrap();
+}
+
+#[test]
+fn member_leaves_once_its_events_are_removed() {
+    let disk = MemoryDisk::default();
+    let mut pool = open(&disk, 0..2);
+    pool.create_bucket(BUCKET).unwrap();
+    pool.events().create(QUEUE).unwrap();
+    (0..40).for_each(|number| put_with(&pool, &format!("key {number}"), number));
+    let deleted = event("100");
+    let deletion = Deletion { event: Some(&deleted), ..Deletion::of("key 1") };
+    pool.delete_objects(BUCKET, &[deletion]).remove(0).unwrap();
+    let dir = pool.members()[0].dir().to_owned();
+    pool.remove_member(&dir).unwrap();
+    haul_testing::eventually("all keys have moved", || {
+        pool.members()[0].store().unwrap().stats().objects == 0
+    });
+    pool.close().unwrap();
+    let pool = open(&disk, 0..2);
+    assert_eq!(pool.members().len(), 2, "it still has events");
+    let events = queued(&pool);
+    assert_eq!(events.len(), 41);
+    pool.events().remove(QUEUE, events).unwrap();
+    pool.close().unwrap();
+    let pool = open(&disk, 0..2);
+    wait_for_moves(&pool);
+    pool.close().unwrap();
+    assert_eq!(open(&disk, 0..2).members().len(), 1);
+}
