@@ -1,11 +1,13 @@
 //! Reads the targets of bucket notifications from a file.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use haul_s3_server::{EventTargets, Webhook};
 use toml::de::{DeTable, DeValue};
 
+use crate::args::ServeArgs;
 use crate::report::{Exit, Failure, OrFail, Result};
 use crate::secrets::file;
 use crate::units::parse_time;
@@ -13,8 +15,20 @@ use crate::units::parse_time;
 /// The maximum length of the file, far more than it needs for many targets.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// Returns the targets of a server; one without a file still serves clients that listen. `None` for
+/// a read-only server, which makes no changes.
+pub(crate) fn for_server(args: &ServeArgs) -> Result<Option<Arc<EventTargets>>> {
+    let cannot = || "cannot send events".to_owned();
+    let targets = match args.event_targets.as_deref() {
+        Some(path) => load(path)?,
+        None if args.replication.read_only => return Ok(None),
+        None => EventTargets::new(Vec::new()).or_not_start(cannot)?,
+    };
+    Ok(Some(Arc::new(targets)))
+}
+
 /// Reads the targets. Paths in the file are relative to its directory.
-pub(crate) fn load(path: &Path) -> Result<EventTargets> {
+fn load(path: &Path) -> Result<EventTargets> {
     let cannot = || format!("cannot use the event targets in {}", path.display());
     let text = file::read_up_to(path, FILE_BYTES_MAX, &cannot)?;
     let invalid = |why: String| Failure::new(format!("{}: {why}", cannot())).exit(Exit::NotStarted);

@@ -8,10 +8,10 @@ use crate::lifecycle::report::LifecycleAction;
 use crate::object::Event;
 use crate::settings::cache::BucketSettings;
 
-type Make = dyn Fn(&BucketSettings, LifecycleAction, &str) -> Option<Event> + Send + Sync;
+type Make = dyn Fn(&str, &BucketSettings, LifecycleAction, &str) -> Option<Event> + Send + Sync;
 
-/// A function that returns the event of a change by a lifecycle rule, from the bucket's settings, the
-/// change and the key. The event is queued with the change. The default returns none.
+/// A function that returns the event of a change by a lifecycle rule, from the bucket, its settings,
+/// the change and the key. The event is queued with the change. The default returns none.
 ///
 /// The key is locked during the call, so the function must not call the store.
 #[derive(Clone, Default)]
@@ -20,30 +20,40 @@ pub struct LifecycleEvents(Option<Arc<Make>>);
 impl LifecycleEvents {
     /// Wraps a function.
     pub fn new(
-        make: impl Fn(&BucketSettings, LifecycleAction, &str) -> Option<Event> + Send + Sync + 'static,
+        make: impl Fn(&str, &BucketSettings, LifecycleAction, &str) -> Option<Event>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         Self(Some(Arc::new(make)))
     }
 
     /// Returns the maker for a bucket whose settings `read` returns. It is only called if there is a
     /// function.
-    pub(crate) fn with_settings(
+    pub(crate) fn for_bucket<'a>(
         &self,
+        bucket: &'a str,
         read: impl FnOnce() -> Result<Arc<BucketSettings>>,
-    ) -> Result<BucketEvents> {
-        let make = |make: &Arc<Make>| Ok((Arc::clone(make), read()?));
-        self.0.as_ref().map(make).transpose().map(BucketEvents)
+    ) -> Result<BucketEvents<'a>> {
+        let make = match &self.0 {
+            Some(make) => Some((Arc::clone(make), read()?)),
+            None => None,
+        };
+        Ok(BucketEvents { bucket, make })
     }
 }
 
 /// Makes the events of one bucket.
-pub(crate) struct BucketEvents(Option<(Arc<Make>, Arc<BucketSettings>)>);
+pub(crate) struct BucketEvents<'a> {
+    bucket: &'a str,
+    make: Option<(Arc<Make>, Arc<BucketSettings>)>,
+}
 
-impl BucketEvents {
+impl BucketEvents<'_> {
     /// Returns the event of a change.
     pub(crate) fn event(&self, action: LifecycleAction, key: &str) -> Option<Event> {
-        let (make, settings) = self.0.as_ref()?;
-        make(settings, action, key)
+        let (make, settings) = self.make.as_ref()?;
+        make(self.bucket, settings, action, key)
     }
 }
 

@@ -69,8 +69,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let certificates = Certificates::load(&args.tls)?;
     let keys = args.key_file().map(|(keys, seal)| LiveKeys::load(keys, seal)).transpose()?;
     let encryption = args.encryption_key.as_deref().map(encryption_keys::load).transpose()?;
-    let events = args.event_targets.as_deref().map(event_targets::load).transpose()?;
-    let events = events.map(Arc::new);
+    let events = event_targets::for_server(args)?;
     let acceptor = |certificates: &Certificates| certificates.acceptor(Alpn::Http1);
     let mut config = Config {
         listen: listen::resolve_tcp(&args.listen)?,

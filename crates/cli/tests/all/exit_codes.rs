@@ -12,6 +12,7 @@ use crate::wal::three_segments;
 const MISSING: &[(&str, &[&str])] = &[
     ("serve", &["--config", "none"]),
     ("serve", &["--credentials", "none"]),
+    ("serve", &["--event-targets", "none"]),
     ("serve", &["--keys", "none", "--sealing-key", "none"]),
     ("serve", &["--tls-cert", "none", "--tls-key", "none"]),
     ("serve", &["--remote", "s3://b/p", "--remote-options", "none"]),
@@ -90,7 +91,7 @@ const MISSING: &[(&str, &[&str])] = &[
 ];
 
 /// The commands without a path. `bench` runs another program.
-const WITHOUT_PATH: &[&str] = &["bench", "completions", "health"];
+const WITHOUT_PATH: &[&str] = &["bench", "completions", "events", "health"];
 
 /// Returns the words of all commands that have no subcommands, and of `dups` and `log`, from the
 /// names of their manual pages.

@@ -53,7 +53,7 @@ pub(super) fn delete_expired(
 ) -> Result<Option<()>> {
     // Before keys are locked, because this may lock the bucket.
     let settings = || bucket_settings(inner, search.bucket);
-    let events = inner.options.lifecycle_events.with_settings(settings)?;
+    let events = inner.options.lifecycle_events.for_bucket(search.bucket, settings)?;
     let _writer = inner.keyspace.enter(search.bucket)?;
     if !inner.maintenance.lifecycle.is_current(search.bucket, rules) {
         return Ok(None);
@@ -100,7 +100,7 @@ fn append_expired<'a>(
     search: &Search<'_>,
     candidate: &'a Candidate,
     known: &KnownTags,
-    events: &BucketEvents,
+    events: &BucketEvents<'_>,
     report: &mut SweepReport,
 ) -> Result<Option<Appended<'a>>> {
     let key = candidate.key.as_str();

@@ -121,7 +121,8 @@ fn versions_and_markers_queue_events_with_their_ids() {
 #[test]
 fn rules_queue_events_for_what_they_expire() {
     let dir = disk_dir();
-    let make = |_: &haul_file_store::BucketSettings, action, key: &str| {
+    let make = |bucket: &str, _: &haul_file_store::BucketSettings, action, key: &str| {
+        assert_eq!(bucket, BUCKET);
         let what = match action {
             LifecycleAction::ExpireObject => "expire",
             LifecycleAction::CreateMarker => "mark",

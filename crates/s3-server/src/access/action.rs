@@ -34,7 +34,7 @@ impl Action {
 }
 
 /// The operations on a bucket, and on access lists, that require the right admin.
-const SETTINGS: [&str; 33] = [
+const SETTINGS: [&str; 34] = [
     "DeleteBucket",
     "GetBucketLifecycleConfiguration",
     "PutBucketLifecycleConfiguration",
@@ -46,6 +46,7 @@ const SETTINGS: [&str; 33] = [
     "PutBucketEncryption",
     "GetBucketLogging",
     "PutBucketLogging",
+    "ListenBucketNotification",
     "PutBucketNotificationConfiguration",
     "PutBucketPolicy",
     "PutBucketReplication",

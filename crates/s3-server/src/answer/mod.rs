@@ -9,6 +9,7 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::body::send::ObjectBody;
+use crate::events::listeners::EventStream;
 use crate::memory::Reserved;
 
 /// The response that an operation returns.
@@ -26,6 +27,8 @@ pub(crate) enum Content {
     Bytes(Bytes),
     /// A part of an object.
     Object(ObjectBody),
+    /// Events, for as long as the client is connected.
+    Events(EventStream),
     /// No body: `Content-Length` is what a GET would return.
     Head(u64),
 }

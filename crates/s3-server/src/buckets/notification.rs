@@ -1,15 +1,17 @@
-//! Operations on a bucket's notification rules.
+//! Operations on a bucket's notification rules, and listening to its events.
 
 use haul_store_pool::Pool;
 
 use crate::access::caller::Basis;
-use crate::answer::Answer;
+use crate::answer::{Answer, Content};
 use crate::body::Body;
 use crate::buckets::documents::receive;
-use crate::errors::S3Result;
+use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
+use crate::events::listeners::Interest;
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::settings::notification::configuration::{NotificationConfiguration, no_destination};
+use crate::settings::notification::name::EventPattern;
 use crate::settings::{NOTIFICATION, load, set};
 use crate::xml::Document;
 
@@ -49,4 +51,40 @@ pub(crate) async fn get_bucket_notification_configuration(
         configuration.rules.clear();
     }
     Ok(Answer::xml(configuration.text()))
+}
+
+/// Sends the events of a bucket, or of all buckets, as lines of JSON for as long as the client is
+/// connected, as in MinIO.
+pub(crate) async fn listen_notification(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let query = &request.head.query;
+    let bucket = &request.name().bucket;
+    if !bucket.is_empty() {
+        haul.store().bucket(bucket).map_err(from_store)?;
+    }
+    let Some(targets) = &haul.events else {
+        let message = "This server sends no events: it is read-only";
+        return Err(refuse(S3ErrorCode::NotImplemented, message));
+    };
+    let mut patterns = Vec::new();
+    for (_, text) in query.iter().filter(|(name, _)| *name == "events") {
+        if !text.starts_with("s3:") {
+            let message = format!("The event {text:?} does not begin with s3:");
+            return Err(refuse(S3ErrorCode::InvalidArgument, message));
+        }
+        patterns.push(EventPattern::new(text));
+    }
+    let text = |name: &str| query.get(name).unwrap_or_default().to_owned();
+    let interest = Interest {
+        bucket: (!bucket.is_empty()).then(|| bucket.clone()),
+        patterns,
+        prefix: text("prefix"),
+        suffix: text("suffix"),
+    };
+    let stream = targets.listeners().listen(interest);
+    let answer = Answer { content: Content::Events(stream), ..Answer::ok() };
+    Ok(answer.with("content-type", "text/event-stream"))
 }

@@ -9,6 +9,7 @@ use haul_file_store::{EventQueues, QueuedEvent, Taken};
 use tokio::runtime::Handle;
 
 use crate::errors::chain;
+use crate::events::listening;
 use crate::events::record::message;
 use crate::events::target::{EventTargets, Target};
 use crate::events::webhook::Client;
@@ -47,6 +48,7 @@ impl Deliveries {
         targets: &Arc<EventTargets>,
     ) -> std::io::Result<Self> {
         let mut deliveries = Self { queues: targets.queues(), threads: Vec::new() };
+        deliveries.threads.push(listening::start(store, targets)?);
         for target in targets.iter() {
             let client = Client::new(&target.webhook).map_err(std::io::Error::other)?;
             let delivery = Delivery {

@@ -3,9 +3,12 @@
 //!
 //! `requester` describes who made a request, `new` makes the event of a change, and `record` formats
 //! a queued event as S3 does. `target` has the targets and their counts, `webhook` sends to a
-//! webhook, and `delivery` takes events from a queue, sends them, and removes them.
+//! webhook, and `delivery` takes events from a queue, sends them, and removes them. `listeners` are
+//! clients that receive events while they are connected; `listening` sends them.
 
 pub(crate) mod delivery;
+pub(crate) mod listeners;
+pub(crate) mod listening;
 pub(crate) mod new;
 pub(crate) mod record;
 pub(crate) mod requester;

@@ -6,7 +6,7 @@ use haul_file_store::{BucketSettings, Event, EventFields, LifecycleAction, Lifec
 
 use crate::acl::owner::ADMINISTRATOR;
 use crate::events::requester::Requester;
-use crate::events::target::EventTargets;
+use crate::events::target::{EventTargets, LISTENERS};
 use crate::settings::notification::name::EventName;
 use crate::settings::parsed::notification;
 use crate::settings::{NOTIFICATION, OWNER};
@@ -29,16 +29,23 @@ pub(super) fn rule_field(target: &str) -> String {
 /// configuration selects none, and a target that the server does not have gets none.
 pub(crate) fn event(
     targets: &EventTargets,
+    bucket: &str,
     settings: &BucketSettings,
     name: EventName,
     key: &str,
     requester: Option<&Requester>,
 ) -> Option<Event> {
-    // Most buckets have no notifications: they cost only this test.
-    settings.get(NOTIFICATION)?;
-    let configuration = notification(settings).ok()??;
     let mut event = Event::default();
-    for rule in configuration.rules.iter().filter(|rule| rule.selects(name, key)) {
+    if targets.listeners().select(bucket, name, key) {
+        event.queues.push(LISTENERS.into());
+    }
+    // Most buckets have no notifications: they cost only this test.
+    let configuration = match settings.get(NOTIFICATION) {
+        Some(_) => notification(settings).ok().flatten(),
+        None => None,
+    };
+    let rules = configuration.iter().flat_map(|configuration| &configuration.rules);
+    for rule in rules.filter(|rule| rule.selects(name, key)) {
         let Some(target) = targets.find(&rule.target) else {
             targets.note_unknown(&rule.target, key);
             continue;
@@ -85,7 +92,7 @@ impl EventTargets {
     #[must_use]
     pub fn lifecycle_events(self: &Arc<Self>) -> LifecycleEvents {
         let targets = Arc::clone(self);
-        LifecycleEvents::new(move |settings, action, key| {
+        LifecycleEvents::new(move |bucket, settings, action, key| {
             let name = match action {
                 LifecycleAction::ExpireObject | LifecycleAction::ExpireVersion(_) => {
                     EventName::Expired
@@ -93,7 +100,7 @@ impl EventTargets {
                 LifecycleAction::CreateMarker => EventName::ExpiryMarkerCreated,
                 LifecycleAction::AbortUpload => return None,
             };
-            event(&targets, settings, name, key, None)
+            event(&targets, bucket, settings, name, key, None)
         })
     }
 }

@@ -18,11 +18,23 @@ const LIFECYCLE: &str = "s3.amazonaws.com";
 
 /// Returns the message with some events, in their order.
 pub(super) fn message(events: &[QueuedEvent]) -> Vec<u8> {
+    records(events, "")
+}
+
+/// Returns the line about an event for a client that listens. As in MinIO, its name begins with
+/// `s3:`.
+pub(super) fn line(event: &QueuedEvent) -> Vec<u8> {
+    let mut line = records(std::slice::from_ref(event), "s3:");
+    line.push(b'\n');
+    line
+}
+
+fn records(events: &[QueuedEvent], name_prefix: &str) -> Vec<u8> {
     let mut out = Json(Vec::with_capacity(RECORD_BYTES * events.len()));
     out.raw("{\"Records\":[");
     for (number, event) in events.iter().enumerate() {
         out.raw(if number == 0 { "{" } else { ",{" });
-        record(&mut out, event);
+        record(&mut out, event, name_prefix);
         out.raw("}");
     }
     out.raw("]}");
@@ -30,14 +42,14 @@ pub(super) fn message(events: &[QueuedEvent]) -> Vec<u8> {
 }
 
 /// Appends the members of an event's record, in version 2.1 of S3's format.
-fn record(out: &mut Json, event: &QueuedEvent) {
+fn record(out: &mut Json, event: &QueuedEvent, name_prefix: &str) {
     let fields: &EventFields = &event.fields;
     let text = |name: &str| fields.get(name).unwrap_or_default();
     let name = text(NAME);
     out.raw("\"eventVersion\":\"2.1\",\"eventSource\":\"aws:s3\"");
     out.member(",", "awsRegion", REGION);
     out.member(",", "eventTime", &time(event.time()));
-    out.member(",", "eventName", name);
+    out.member(",", "eventName", &format!("{name_prefix}{name}"));
     out.member(",\"userIdentity\":{", "principalId", fields.get(USER).unwrap_or(LIFECYCLE));
     out.member("},\"requestParameters\":{", "sourceIPAddress", text(ADDRESS));
     out.member("},\"responseElements\":{", "x-amz-request-id", text(REQUEST));

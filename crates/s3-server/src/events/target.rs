@@ -9,8 +9,12 @@ use haul_file_store::EventQueues;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
+use crate::events::listeners::Listeners;
 use crate::events::webhook::{Webhook, check};
 use crate::log_limit::LogLimit;
+
+/// The queue of the clients that listen. No target has its name.
+pub(super) const LISTENERS: &str = "listeners";
 
 /// A target and its counts since the start of the server.
 #[derive(Debug)]
@@ -102,6 +106,7 @@ impl Target {
 pub struct EventTargets {
     targets: BTreeMap<String, Arc<Target>>,
     queues: Arc<EventQueues>,
+    listeners: Listeners,
     unknown: LogLimit<String>,
 }
 
@@ -116,6 +121,9 @@ impl EventTargets {
             let name = webhook.name.clone();
             let fail = |why: &str| Error::EventTarget { name: name.clone(), why: why.to_owned() };
             check(&webhook).map_err(|why| fail(&why))?;
+            if name == LISTENERS {
+                return Err(fail("the name is reserved"));
+            }
             let target = Arc::new(Target {
                 name: name.as_str().into(),
                 webhook,
@@ -128,8 +136,10 @@ impl EventTargets {
                 return Err(fail("two targets have this name"));
             }
         }
-        let queues = Arc::new(EventQueues::new(targets.keys().map(|name| name.as_str().into())));
-        Ok(Self { targets, queues, unknown: LogLimit::default() })
+        let names = targets.keys().map(String::as_str).chain([LISTENERS]);
+        let queues = Arc::new(EventQueues::new(names.map(Into::into)));
+        let (listeners, unknown) = (Listeners::default(), LogLimit::default());
+        Ok(Self { targets, queues, listeners, unknown })
     }
 
     /// Returns the queues, for [`haul_file_store::Options::event_queues`].
@@ -145,6 +155,10 @@ impl EventTargets {
 
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<Target>> {
         self.targets.get(name)
+    }
+
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.listeners
     }
 
     pub(crate) fn reports(&self) -> impl Iterator<Item = TargetReport> {

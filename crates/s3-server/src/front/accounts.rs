@@ -203,6 +203,7 @@ fn content_bytes(content: &Content) -> Option<u64> {
     match content {
         Content::Bytes(bytes) => Some(bytes.len() as u64),
         Content::Object(body) => haul_http_engine::ResponseBody::bytes_left(body),
+        Content::Events(_) => None,
         Content::Head(bytes) => Some(*bytes),
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn response(answer: Answer, head: &Head, id: &str) -> Response<Source
         }
         Content::Bytes(bytes) => *response.body_mut() = Source::Bytes(bytes),
         Content::Object(body) => *response.body_mut() = Source::Object(body),
+        Content::Events(stream) => *response.body_mut() = Source::Events(stream),
         Content::Head(bytes) => {
             response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(bytes));
         }

@@ -8,6 +8,7 @@ use haul_http_engine::{BoxError, Piece, ResponseBody};
 
 use crate::body::send::ObjectBody;
 use crate::bucket_logs::logged::LoggedRequest;
+use crate::events::listeners::EventStream;
 use crate::metrics::Metrics;
 
 /// A response body, whose bytes are counted as they are sent.
@@ -23,6 +24,7 @@ pub(crate) struct Counted {
 pub(super) enum Source {
     Bytes(Bytes),
     Object(ObjectBody),
+    Events(EventStream),
 }
 
 impl Counted {
@@ -47,6 +49,9 @@ impl ResponseBody for Counted {
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece, BoxError>>> {
         match &mut self.body {
             Source::Object(body) => body.poll_piece(context),
+            Source::Events(stream) => {
+                stream.poll(context).map(|bytes| bytes.map(|bytes| Ok(Piece::Bytes(bytes))))
+            }
             Source::Bytes(bytes) => {
                 let bytes = std::mem::take(bytes);
                 Poll::Ready((!bytes.is_empty()).then_some(Ok(Piece::Bytes(bytes))))
@@ -69,6 +74,7 @@ impl ResponseBody for Counted {
     fn is_end(&self) -> bool {
         match &self.body {
             Source::Object(body) => body.is_end(),
+            Source::Events(stream) => stream.is_ended(),
             Source::Bytes(bytes) => bytes.is_empty(),
         }
     }
@@ -76,6 +82,7 @@ impl ResponseBody for Counted {
     fn bytes_left(&self) -> Option<u64> {
         match &self.body {
             Source::Object(body) => body.bytes_left(),
+            Source::Events(_) => None,
             Source::Bytes(bytes) => Some(bytes.len() as u64),
         }
     }

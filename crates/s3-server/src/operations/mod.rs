@@ -96,6 +96,8 @@ operations! {
     GetBucketRequestPayment => stubs::get_bucket_request_payment;
     PutBucketLogging => logging::put_bucket_logging;
     GetBucketLogging => logging::get_bucket_logging;
+    ListenNotification => notification::listen_notification;
+    ListenBucketNotification => notification::listen_notification;
     PutBucketNotificationConfiguration => notification::put_bucket_notification_configuration;
     GetBucketNotificationConfiguration => notification::get_bucket_notification_configuration;
     PutBucketPolicy => policy::put_bucket_policy;

@@ -1,5 +1,5 @@
 //! The names of AWS's S3 actions, including actions that this server does not implement: policies
-//! that name them are valid.
+//! that name them are valid. MinIO has `ListenNotification` and `ListenBucketNotification`.
 
 use crate::pattern;
 
@@ -25,7 +25,7 @@ const BUCKETS: &str = "
     GetBucketTagging GetBucketVersioning GetBucketWebsite GetEncryptionConfiguration
     GetIntelligentTieringConfiguration GetInventoryConfiguration GetLifecycleConfiguration
     GetMetricsConfiguration GetReplicationConfiguration ListBucket ListBucketMultipartUploads
-    ListBucketVersions ListTagsForResource PauseReplication PutAccelerateConfiguration
+    ListBucketVersions ListTagsForResource ListenBucketNotification PauseReplication PutAccelerateConfiguration
     PutAnalyticsConfiguration PutBucketAbac PutBucketAcl PutBucketCORS PutBucketLogging
     PutBucketNotification PutBucketObjectLockConfiguration PutBucketOwnershipControls
     PutBucketPolicy PutBucketPublicAccessBlock PutBucketRequestPayment PutBucketTagging
@@ -56,7 +56,7 @@ const OTHERS: &str = "
     GetStorageLensConfiguration GetStorageLensConfigurationTagging GetStorageLensDashboard
     GetStorageLensGroup ListAccessGrants ListAccessGrantsInstances ListAccessGrantsLocations
     ListAccessPoints ListAccessPointsForDirectoryBuckets ListAccessPointsForObjectLambda
-    ListAllMyBuckets ListCallerAccessGrants ListJobs ListMultiRegionAccessPoints
+    ListAllMyBuckets ListCallerAccessGrants ListenNotification ListJobs ListMultiRegionAccessPoints
     ListStorageLensConfigurations ListStorageLensGroups PutAccessGrantsInstanceResourcePolicy
     PutAccessPointConfigurationForObjectLambda PutAccessPointPolicy
     PutAccessPointPolicyForObjectLambda PutAccessPointPublicAccessBlock PutAccessPointScope

@@ -74,12 +74,14 @@ struct Route {
 }
 
 operations! {
+    ListenNotification: GET Root ["events"];
     ListBuckets: GET Root;
 
     HeadBucket: HEAD Bucket;
     GetBucketAcl: GET Bucket ["acl"];
     GetBucketCors: GET Bucket ["cors"];
     GetBucketEncryption: GET Bucket ["encryption"];
+    ListenBucketNotification: GET Bucket ["events"];
     GetBucketLifecycleConfiguration: GET Bucket ["lifecycle"];
     GetBucketLocation: GET Bucket ["location"];
     GetBucketLogging: GET Bucket ["logging"];

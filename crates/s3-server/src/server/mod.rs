@@ -204,6 +204,10 @@ impl Server {
             never = self.quotas.watch(Arc::clone(store)) => match never {},
         };
         let deadline = Instant::now() + self.limits.drain_time_max;
+        if let Some(targets) = &self.front.haul.events {
+            // Their responses have no end of their own.
+            targets.listeners().end();
+        }
         if is_failed {
             // The records of the requests so far are delivered all the same.
             let outcome = threads.join();

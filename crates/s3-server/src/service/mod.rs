@@ -93,8 +93,9 @@ impl Haul {
     /// selects it.
     pub(crate) fn event(&self, request: &Request, name: EventName, key: &str) -> Option<Event> {
         let targets = self.events.as_ref()?;
-        let settings = self.store.load().bucket_settings(&request.name().bucket).ok()?;
-        event(targets, &settings, name, key, Some(&request.requester))
+        let bucket = &request.name().bucket;
+        let settings = self.store.load().bucket_settings(bucket).ok()?;
+        event(targets, bucket, &settings, name, key, Some(&request.requester))
     }
 
     /// Runs a store call on a thread that may block.

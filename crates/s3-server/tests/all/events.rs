@@ -1,11 +1,13 @@
 //! Bucket notifications: which changes have which events, and how they are delivered.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
 use haul_file_store::Options;
 use haul_s3_server::{EncryptionKey, EventTargets, Webhook};
+use haul_testing::http::Peer;
 use haul_testing::{WebhookReceiver, eventually};
 use ring::hmac;
 use serde_json::Value;
@@ -395,4 +397,49 @@ fn many_events_that_do_not_fit_into_memory_are_delivered_once() {
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), puts + 2000, "each once");
+}
+
+/// Returns the next record that a listening client receives.
+fn next_record(stream: &mut impl BufRead) -> Value {
+    loop {
+        let mut line = String::new();
+        assert!(stream.read_line(&mut line).unwrap() > 0, "the response has ended");
+        if line.trim_start().starts_with('{') {
+            return parse(line.as_bytes()).remove(0);
+        }
+    }
+}
+
+#[test]
+fn listening_client_receives_the_events_that_it_selects() {
+    let mut site = Site::new();
+    let listen = |target: &str| {
+        let mut peer = Peer::over(site.server.s3.connect());
+        peer.send(site.server.s3.head_bytes("GET", target, &[]));
+        let head = peer.head().unwrap();
+        assert!(head.line.contains(" 200 "), "{}", head.line);
+        peer
+    };
+    assert_eq!(site.server.s3.put("/other", b"").status, 200);
+    let created = "events=s3%3AObjectCreated%3A%2A&events=s3%3AObjectAccessed%3A%2A";
+    let mut images = listen(&format!("/bucket?{created}&prefix=in/&suffix=.jpg&ping=10"));
+    let mut all = listen("/?events=s3:ObjectRemoved:*");
+    site.put("/bucket/in/a.png", b"");
+    site.put("/other/in/a.jpg", b"");
+    site.put("/bucket/in/a.jpg", b"bytes");
+    assert_eq!(site.server.s3.delete("/other/in/a.jpg").status, 204);
+    let record = next_record(images.reader());
+    assert_eq!(texts(&[record.clone()]), ["s3:ObjectCreated:Put in/a.jpg 5"]);
+    assert_eq!(record["s3"]["bucket"]["name"], "bucket");
+    assert_eq!(texts(&[next_record(all.reader())]), ["s3:ObjectRemoved:Delete in/a.jpg"]);
+    let refused = site.server.s3.get("/bucket?events=ObjectCreated");
+    assert_refused(&refused, 400, "InvalidArgument");
+    assert_refused(&site.server.s3.get("/absent?events=s3:ObjectCreated:*"), 404, "NoSuchBucket");
+    // A server that stops does not wait for its listeners.
+    let begun = std::time::Instant::now();
+    site.server.join();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let mut rest = String::new();
+    images.reader().read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with("0\r\n\r\n"), "the response is complete: {rest:?}");
 }

@@ -55,7 +55,7 @@ pub(crate) fn delete_expired_versions(
 ) -> Result<Option<()>> {
     // Before keys are locked, because this may lock the bucket.
     let settings = || bucket_settings(inner, search.bucket);
-    let events = inner.options.lifecycle_events.with_settings(settings)?;
+    let events = inner.options.lifecycle_events.for_bucket(search.bucket, settings)?;
     let _writer = inner.keyspace.enter(search.bucket)?;
     if !inner.maintenance.lifecycle.is_current(search.bucket, rules) {
         return Ok(None);
@@ -93,7 +93,7 @@ fn append_ends<'a>(
     search: &Search<'_>,
     key: &'a str,
     known: &KnownTags,
-    events: &BucketEvents,
+    events: &BucketEvents<'_>,
     appended: &mut Vec<Appended<'a>>,
     report: &mut SweepReport,
 ) -> Result<()> {

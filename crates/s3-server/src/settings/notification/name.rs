@@ -31,6 +31,11 @@ impl EventName {
         Self::ExpiryMarkerCreated,
     ];
 
+    /// Parses the name in S3's records.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|name| name.as_str() == text)
+    }
+
     /// Returns the name in S3's records, which is without `s3:`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -58,6 +63,11 @@ impl EventPattern {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let pattern = Self(text.to_owned());
         EventName::ALL.into_iter().any(|name| pattern.selects(name)).then_some(pattern)
+    }
+
+    /// Returns a pattern that may select no event of this server, such as that of reads.
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_owned())
     }
 
     pub(crate) fn as_str(&self) -> &str {
