@@ -97,6 +97,7 @@ pub use access::keys::credentials::Credentials;
 pub use access::keys::key::{Key, KeyList};
 pub use access::keys::key_file::KeyFile;
 pub use access::keys::key_ring::KeyRing;
+pub use access::keys::policies::{Group, PolicyHolder, PolicyList};
 pub use access::keys::seal::SealingKey;
 pub use access::rights::{Grant, Right, Rights, Scope};
 pub use audit::AuditLog;

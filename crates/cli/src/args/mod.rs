@@ -46,8 +46,9 @@ pub(crate) use files::{AccessLogArgs, FilesServerArgs};
 pub(crate) use hash::SumHash;
 pub(crate) use import_s3::ImportS3Args;
 pub(crate) use keys::{
-    Allowed, KeyFileArgs, KeysArgs, KeysCommand, KeysCreateArgs, KeysRightsArgs, KeysRotateArgs,
-    KeysSetArgs, ServerRights, parse_allow,
+    Allowed, AttachArgs, GroupArgs, GroupCommand, KeyFileArgs, KeysArgs, KeysCommand,
+    KeysCreateArgs, KeysRightsArgs, KeysRotateArgs, KeysSetArgs, PolicyCommand, ServerRights,
+    parse_allow,
 };
 pub(crate) use log::{LogArgs, LogCommand, LogShowArgs, LogWriteArgs, WhenFullPolicy};
 pub(crate) use patch::PatchArgs;

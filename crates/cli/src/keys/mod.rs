@@ -1,5 +1,6 @@
 //! `haul keys`: creates, changes and lists the keys of a server.
 
+mod policies;
 mod remaining;
 mod show;
 
@@ -34,6 +35,8 @@ pub(crate) fn run(args: &KeysArgs) -> Result {
         KeysCommand::Allow(args) => allow(files, args),
         KeysCommand::Forbid(args) => forbid(files, args),
         KeysCommand::Set(args) => set_quota(files, args),
+        KeysCommand::Policy { command } => policies::run(files, command),
+        KeysCommand::Group { command } => policies::run_group(files, command),
         KeysCommand::Disable(args) => set_disabled(files, &args.key, true),
         KeysCommand::Enable(args) => set_disabled(files, &args.key, false),
         KeysCommand::Remove(args) => remove(files, &args.key),
@@ -190,18 +193,25 @@ fn show(files: &KeyFileArgs, name: &str) -> Result {
     }
     let key = find(&mut list, name)?.clone();
     let quota = list.quota(&key.user);
-    match files.json {
-        true if quota.is_limited() => {
-            let mut object = show::json(&key, now);
+    let policies: Vec<_> = list.policies().names_for_user(&key.user).into_iter().collect();
+    if files.json {
+        let mut object = show::json(&key, now);
+        if quota.is_limited() {
             object["quota"] = show::limits_json(quota);
-            print_line(object)
         }
-        true => print_line(show::json(&key, now)),
-        false if quota.is_limited() => {
-            print_line(format!("{}\nquota       {}", show::text(&key, now), show::limits(quota)))
+        if !policies.is_empty() {
+            object["policies"] = policies.into();
         }
-        false => print_line(show::text(&key, now)),
+        return print_line(object);
     }
+    let mut text = show::text(&key, now);
+    if quota.is_limited() {
+        text += &format!("\nquota       {}", show::limits(quota));
+    }
+    if !policies.is_empty() {
+        text += &format!("\npolicies    {}", policies.join(", "));
+    }
+    print_line(text)
 }
 
 fn set_quota(files: &KeyFileArgs, args: &KeysSetArgs) -> Result {

@@ -29,6 +29,15 @@ const MISSING: &[(&str, &[&str])] = &[
     ("keys remove", &["a", "--sealing-key", "none"]),
     ("keys rotate", &["a", "--sealing-key", "none"]),
     ("keys set", &["a", "--quota", "none", "--sealing-key", "none"]),
+    ("keys policy put", &["a", "none"]),
+    ("keys policy list", &["--sealing-key", "none"]),
+    ("keys policy show", &["a", "--sealing-key", "none"]),
+    ("keys policy remove", &["a", "--sealing-key", "none"]),
+    ("keys policy attach", &["a", "--user", "b", "--sealing-key", "none"]),
+    ("keys policy detach", &["a", "--group", "b", "--sealing-key", "none"]),
+    ("keys group add", &["a", "b", "--sealing-key", "none"]),
+    ("keys group remove", &["a", "b", "--sealing-key", "none"]),
+    ("keys group list", &["--sealing-key", "none"]),
     ("import-s3", &["--from", "http://127.0.0.1:1", "--from-credentials", "none"]),
     ("import-s3", &["--from", "http://127.0.0.1:1", "--to-credentials", "none"]),
     ("files", &["none", "--listen", "127.0.0.1:0"]),
@@ -100,8 +109,16 @@ fn commands(place: &TestDir) -> BTreeSet<String> {
     place.run(&["man", "man"]).code(0);
     let pages = fs::read_dir(place.path("man")).unwrap().map(|page| page.unwrap().file_name());
     let names = pages.map(|page| page.to_str().unwrap().trim_end_matches(".1").to_owned());
-    let groups =
-        ["haul", "haul-keys", "haul-store", "haul-store-lifecycle", "haul-wal", "haul-cache"];
+    let groups = [
+        "haul",
+        "haul-keys",
+        "haul-keys-policy",
+        "haul-keys-group",
+        "haul-store",
+        "haul-store-lifecycle",
+        "haul-wal",
+        "haul-cache",
+    ];
     let words = |name: String| -> String {
         let name = name.strip_prefix("haul-").unwrap();
         // Only these names of commands have a hyphen.

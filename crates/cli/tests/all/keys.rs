@@ -178,6 +178,73 @@ fn refused_keys_are_not_rotated() {
 }
 
 #[test]
+fn policies_are_added_attached_shown_and_removed() {
+    let place = place();
+    let ann = create(&place, &["ann"]);
+    create(&place, &["ben"]);
+    let text = r#"{"Statement": {"Effect": "Allow", "Action": "s3:GetObject",
+  "Resource": "arn:aws:s3:::photos/*"}}"#;
+    fs::write(place.path("read.json"), text).unwrap();
+    let ended = keys(&place, &["policy", "put", "read", "read.json"]).code(0);
+    assert_eq!(ended.stderr_contains(&["within a second"]).text(), "added: policy read\n");
+    let again = printed(&place, &["policy", "put", "read", "read.json"]);
+    assert_eq!(again, "replaced: policy read\n");
+    assert_eq!(printed(&place, &["policy", "show", "read"]), format!("{text}\n"));
+    assert_eq!(printed(&place, &["policy", "list"]), "read: users none; groups none\n");
+    let attach = ["policy", "attach", "read", "--user", "ann"];
+    assert_eq!(printed(&place, &attach), "attached: policy read, user ann\n");
+    let added = printed(&place, &["group", "add", "staff", "ann", "ben"]);
+    assert_eq!(added, "added: group staff, users ann, ben\n");
+    let ended = keys(&place, &["policy", "attach", "read", "--group", "staff", "--json"]).code(0);
+    let expected =
+        json!({ "policy": "read", "change": "attached", "user": null, "group": "staff" });
+    assert_eq!(object(&ended), expected);
+    assert_eq!(printed(&place, &["policy", "list"]), "read: users ann; groups staff\n");
+    assert_eq!(printed(&place, &["group", "ls"]), "staff: users ann, ben; policies read\n");
+    let group = object(&keys(&place, &["group", "list", "staff", "--json"]).code(0));
+    assert_eq!(group, json!({ "group": "staff", "users": ["ann", "ben"], "policies": ["read"] }));
+    assert!(printed(&place, &["show", &ann]).ends_with("\npolicies    read\n"));
+    let refused = keys(&place, &["policy", "rm", "read"]).code(1);
+    refused.stderr_contains(&["is attached to the user ann, the group staff", "detach it first"]);
+    keys(&place, &["policy", "detach", "read", "--user", "ann"]).code(0);
+    keys(&place, &["policy", "detach", "read", "--user", "ann"])
+        .code(1)
+        .stderr_contains(&["user ann does not have the policy read"]);
+    keys(&place, &["policy", "detach", "read", "--group", "staff"]).code(0);
+    assert_eq!(printed(&place, &["policy", "rm", "read"]), "removed: policy read\n");
+    keys(&place, &["group", "rm", "staff", "ann", "ben"]).code(0);
+    assert_eq!(printed(&place, &["group", "list"]), "");
+}
+
+#[test]
+fn mistakes_with_policies_have_exit_codes_and_reasons() {
+    let place = place();
+    create(&place, &["ann"]);
+    let principal = r#"{"Statement": {"Effect": "Deny", "Action": "s3:*", "Principal": "*",
+        "Resource": "*"}}"#;
+    fs::write(place.path("bucket.json"), principal).unwrap();
+    fs::write(place.path("all.json"), principal.replace(r#""Principal": "*","#, "")).unwrap();
+    keys(&place, &["policy", "put", "all", "all.json"]).code(0);
+    for (arguments, code, reason) in [
+        (&["policy", "put", "a", "bucket.json"][..], 2, "neither Principal nor NotPrincipal"),
+        (&["policy", "put", "a b", "all.json"], 2, "cannot be a policy"),
+        (&["policy", "put", "a", "none"], 3, "cannot read the policy in none"),
+        (&["policy", "show", "a"], 1, "there is no policy a"),
+        (&["policy", "rm", "a"], 1, "there is no policy a"),
+        (&["policy", "attach", "a", "--user", "ann"], 1, "there is no policy a"),
+        (&["policy", "attach", "all", "--user", "amn"], 1, "there is no user amn"),
+        (&["policy", "attach", "all"], 2, "--user"),
+        (&["policy", "attach", "all", "--user", "ann", "--group", "g"], 2, "cannot be used with"),
+        (&["group", "add", "g", "amn"], 1, "there is no user amn"),
+        (&["group", "add", "a b", "ann"], 2, "cannot be a group"),
+        (&["group", "rm", "g", "ann"], 1, "has none of these users"),
+        (&["group", "list", "g"], 1, "there is no group g"),
+    ] {
+        keys(&place, arguments).code(code).stderr_contains(&[reason]);
+    }
+}
+
+#[test]
 fn mistakes_have_exit_codes_and_reasons() {
     let place = place();
     let access = create(&place, &["alice", "--allow", "read=photos/a/"]);

@@ -1,4 +1,4 @@
-//! Decides whether a client may execute an operation. Pure.
+//! Decides whether a client's grants allow an operation. Pure.
 
 use std::sync::Arc;
 

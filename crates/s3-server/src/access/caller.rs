@@ -9,43 +9,23 @@ use haul_store_pool::Pool;
 use crate::access::action::Action;
 use crate::access::authorize::{self, Principal, authorize};
 use crate::access::bucket_policy::policy_of;
+use crate::access::decision::{self, Basis, Decision, Sources};
 use crate::access::facts::{RequestFacts, RequestedLock};
 use crate::access::keys::key::ANONYMOUS;
 use crate::access::rights::Right;
 use crate::access::stored_facts::StoredFacts;
-use crate::acl::list::Permission;
 use crate::acl::owner::{ADMINISTRATOR, Owner, owner_named};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, refuse};
 use crate::policy::action::action_of;
+use crate::policy::condition::Facts;
 use crate::policy::evaluate::{Access, Client, Verdict};
+use crate::policy::statement::Policy;
 use crate::settings::OWNER;
 use crate::settings::parsed::BucketPolicy;
 use crate::stored::versions::find;
 
 /// The operations that a bucket policy never denies to the bucket owner, as in S3.
 const OF_OWNERS: [&str; 3] = ["GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"];
-
-/// The reason why a client may execute an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Basis {
-    /// A right of its key, or its user owns the bucket.
-    Right,
-    /// The bucket policy allows it.
-    Policy,
-    /// The bucket's ACL or the object's ACL allows it.
-    Acl,
-}
-
-/// The decision about an operation before any object ACL is read, which needs the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decision {
-    Allowed(Basis),
-    Denied,
-    /// A policy statement denies it, which prevails.
-    DeniedByPolicy,
-    /// Allowed if the object's ACL gives the permission.
-    ByObjectAcl(Permission),
-}
 
 /// The client that sent a request.
 #[derive(Debug, Clone)]
@@ -129,8 +109,7 @@ impl Caller {
         }
     }
 
-    /// Returns this client with the tags of an object or version, if the bucket policy compares
-    /// them. May read from the disk.
+    /// Returns this client with the tags of an object or version, if a policy compares them. May read from the disk.
     pub(crate) fn with_tags(
         &self,
         store: &Pool,
@@ -142,23 +121,51 @@ impl Caller {
         Ok(self.with_compared_tags(store, bucket, tags)?.unwrap_or_else(|| self.clone()))
     }
 
-    /// Returns this client with an object's tags, if the bucket policy compares them.
+    /// Returns this client with an object's tags, if a policy compares them.
     pub(crate) fn with_compared_tags(
         &self,
         store: &Pool,
         bucket: &str,
         tags: impl FnOnce() -> S3Result<BTreeMap<String, String>>,
     ) -> S3Result<Option<Self>> {
-        let Some(facts) = self.facts.as_ref().filter(|_| !self.is_administrator()) else {
-            return Ok(None);
-        };
-        let uses_tags = |found: &BucketPolicy| found.policy.uses_existing_tags();
-        if !policy_of(store, bucket)?.as_deref().is_some_and(uses_tags) {
+        let Some(facts) = &self.facts else { return Ok(None) };
+        if !self.compares_tags(store, bucket)? {
             return Ok(None);
         }
         let existing_tags = tags()?;
         let facts = RequestFacts { existing_tags, ..RequestFacts::clone(facts) };
         Ok(Some(self.clone().with_facts(facts)))
+    }
+
+    /// Returns `true` if a policy of this client or of the bucket compares object tags.
+    pub(super) fn compares_tags(&self, store: &Pool, bucket: &str) -> S3Result<bool> {
+        let own = self.user_policies().iter().chain(self.session_policy());
+        if own.into_iter().any(|policy| policy.uses_existing_tags()) {
+            return Ok(true);
+        }
+        let uses_tags = |found: &BucketPolicy| found.policy.uses_existing_tags();
+        Ok(!self.is_administrator() && policy_of(store, bucket)?.as_deref().is_some_and(uses_tags))
+    }
+
+    /// Returns `true` if policies of the user, its groups or the session apply to this client.
+    pub(super) fn has_policies(&self) -> bool {
+        !self.user_policies().is_empty() || self.session_policy().is_some()
+    }
+
+    /// Returns the policies of the user and its groups.
+    fn user_policies(&self) -> &[Arc<Policy>] {
+        match &self.principal {
+            Principal::Key(key) => &key.policies,
+            Principal::Open | Principal::Anonymous(_) => &[],
+        }
+    }
+
+    /// Returns the policy that must allow each request of the session.
+    fn session_policy(&self) -> Option<&Arc<Policy>> {
+        match &self.principal {
+            Principal::Key(key) => key.session.as_ref()?.policy.as_ref(),
+            Principal::Open | Principal::Anonymous(_) => None,
+        }
     }
 
     /// Returns the access key, for the logs.
@@ -179,7 +186,7 @@ impl Caller {
         self.user().map(|user| &**user)
     }
 
-    /// Returns `true` for clients with all rights, which no policy restricts.
+    /// Returns `true` for clients with all rights, which only the policy of a session restricts.
     pub(crate) fn is_administrator(&self) -> bool {
         match &self.principal {
             Principal::Open => true,
@@ -188,18 +195,9 @@ impl Caller {
         }
     }
 
-    /// Returns `true` if the client has the right to the action by its key or as the owner of the
+    /// Returns `true` if a grant of the client's key allows the action, or if its user owns the
     /// bucket.
-    ///
-    /// # Errors
-    /// If corruption hides the bucket owner, and the rights depend on it.
-    pub(crate) fn has_right(
-        &self,
-        store: &Pool,
-        action: Action,
-        bucket: &str,
-        name: &str,
-    ) -> S3Result<bool> {
+    fn has_right(&self, store: &Pool, action: Action, bucket: &str, name: &str) -> S3Result<bool> {
         match authorize(&self.principal, action, bucket, name) {
             authorize::Decision::Allowed => Ok(true),
             authorize::Decision::Denied => Ok(false),
@@ -207,8 +205,29 @@ impl Caller {
         }
     }
 
-    /// Decides about an operation: by the client's rights, then by the bucket policy, and, unless
-    /// the policy denies the operation, by the bucket's ACL.
+    /// Returns `true` if a list of all buckets names the bucket: if the client has any right to it,
+    /// or if a policy of its user allows to list all buckets, or to list or locate this one.
+    ///
+    /// # Errors
+    /// If corruption hides the bucket owner, and the rights depend on it.
+    pub(crate) fn sees_bucket(&self, store: &Pool, bucket: &str) -> S3Result<bool> {
+        if self.has_right(store, Action::UseBucket, bucket, "")? {
+            return Ok(true);
+        }
+        let (policies, Some(facts)) = (self.user_policies(), &self.facts) else { return Ok(false) };
+        let mut requests =
+            [("ListBuckets", ""), ("ListObjects", bucket), ("GetBucketLocation", bucket)]
+                .into_iter();
+        Ok(requests.any(|(operation, resource)| {
+            let action = &action_of(operation, false);
+            let client = Client::User(self.user_name());
+            let access = Access { client, action, resource };
+            evaluate_all(policies, &access, &**facts) == Verdict::Allowed
+        }))
+    }
+
+    /// Decides about an operation: by the client's rights and all policies, and, if these neither
+    /// allow nor deny the operation, by the bucket's ACL.
     ///
     /// # Errors
     /// If corruption hides the bucket owner or the policy, and the rights depend on it.
@@ -225,7 +244,7 @@ impl Caller {
         }
     }
 
-    /// Decides about an operation by the client's rights and the bucket policy; `None` if neither
+    /// Decides about an operation by the client's rights and all policies; `None` if none of them
     /// allows or denies it.
     pub(crate) fn decide_without_lists(
         &self,
@@ -234,34 +253,49 @@ impl Caller {
         action: Action,
         (bucket, name): (&str, &str),
     ) -> S3Result<Option<Decision>> {
-        let has_right = self.has_right(store, action, bucket, name)?;
-        let by_right = has_right.then_some(Decision::Allowed(Basis::Right));
-        let is_in_bucket = !bucket.is_empty() && action != Action::CreateBucket;
-        if self.is_administrator() || !is_in_bucket {
-            return Ok(by_right.or(Some(Decision::Denied)));
-        }
-        // An owner can replace a policy that denies everything, or that cannot be applied.
-        if OF_OWNERS.contains(&operation) && self.owns(store, bucket)? {
-            return Ok(Some(Decision::Allowed(Basis::Right)));
-        }
-        let Some(found) = policy_of(store, bucket)? else { return Ok(by_right) };
-        let BucketPolicy { policy, is_restricted } = &*found;
-        let Some(facts) = &self.facts else { return Ok(Some(Decision::Denied)) };
-        let is_object = !name.is_empty() && action != Action::Use(Right::List);
-        let resource = if is_object { format!("{bucket}/{name}") } else { bucket.to_owned() };
-        let access = Access {
-            client: Client::User(self.user_name()),
-            action: &action_of(operation, self.version().is_some()),
-            resource: &resource,
+        let is_administrator = self.is_administrator();
+        let mut sources = Sources {
+            is_administrator,
+            has_right: self.has_right(store, action, bucket, name)?,
+            can_policies_allow: action != Action::Administer,
+            user: Verdict::Silent,
+            session: None,
+            bucket: Verdict::Silent,
         };
-        let facts = StoredFacts { facts, store, operation, bucket };
-        Ok(match policy.evaluate(&access, &facts) {
-            Verdict::Denied => Some(Decision::DeniedByPolicy),
-            Verdict::Allowed if !is_restricted && !has_right => {
-                Some(Decision::Allowed(Basis::Policy))
-            }
-            Verdict::Allowed | Verdict::Silent => by_right,
-        })
+        // The policy of a bucket neither creates it nor changes its owner's limits.
+        let is_in_bucket =
+            !bucket.is_empty() && !matches!(action, Action::CreateBucket | Action::Administer);
+        // An owner can replace a policy that denies everything, or that cannot be applied.
+        let found = match is_in_bucket && !is_administrator {
+            true if OF_OWNERS.contains(&operation) && self.owns(store, bucket)? => None,
+            true => policy_of(store, bucket)?,
+            false => None,
+        };
+        let (user, session) = (self.user_policies(), self.session_policy());
+        if found.is_some() || session.is_some() || !user.is_empty() {
+            let Some(facts) = &self.facts else { return Ok(Some(Decision::Denied)) };
+            let is_object = !name.is_empty() && action != Action::Use(Right::List);
+            let resource = if is_object { format!("{bucket}/{name}") } else { bucket.to_owned() };
+            let access = Access {
+                client: Client::User(self.user_name()),
+                action: &action_of(operation, self.version().is_some()),
+                resource: &resource,
+            };
+            let facts = StoredFacts { facts, store, operation, bucket };
+            sources.user = evaluate_all(user, &access, &facts);
+            sources.session = session.map(|policy| policy.evaluate(&access, &facts));
+            sources.bucket = match found.as_deref() {
+                None => Verdict::Silent,
+                Some(BucketPolicy { policy, is_restricted }) => {
+                    match policy.evaluate(&access, &facts) {
+                        Verdict::Allowed if *is_restricted => Verdict::Silent,
+                        verdict => verdict,
+                    }
+                }
+            };
+        }
+        let decision = decision::decide(&sources);
+        Ok(if is_in_bucket { decision } else { decision.or(Some(Decision::Denied)) })
     }
 
     /// Returns `true` if this client's user owns the bucket.
@@ -289,8 +323,7 @@ impl Caller {
         }
     }
 
-    /// Fails with `AccessDenied` unless a right of the client or the bucket policy allows
-    /// `operation`, one step of the executed operation.
+    /// Fails with `AccessDenied` unless a right of the client or a policy allows `operation`, one step of the executed operation.
     pub(crate) fn check_without_acls(
         &self,
         store: &Pool,
@@ -310,10 +343,7 @@ impl Caller {
         (operation, action): (&str, Action),
         names: (&str, &str),
     ) -> S3Error {
-        let why = match decision {
-            Some(Decision::DeniedByPolicy) => "the policy of the bucket denies it".to_owned(),
-            _ => format!("it needs {}", action.needs()),
-        };
+        let why = Decision::reason(decision, action.needs());
         self.refusal_because(&why, operation, names)
     }
 
@@ -365,4 +395,17 @@ impl Caller {
     pub(crate) fn owner(&self) -> Owner {
         owner_named(self.user_name())
     }
+}
+
+/// Returns the verdict of several policies. A statement that denies prevails in all of them.
+fn evaluate_all(policies: &[Arc<Policy>], access: &Access<'_>, facts: &dyn Facts) -> Verdict {
+    let mut verdict = Verdict::Silent;
+    for policy in policies {
+        match policy.evaluate(access, facts) {
+            Verdict::Denied => return Verdict::Denied,
+            Verdict::Allowed => verdict = Verdict::Allowed,
+            Verdict::Silent => {}
+        }
+    }
+    verdict
 }

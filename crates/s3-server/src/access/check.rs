@@ -9,8 +9,9 @@ use tokio::task::spawn_blocking;
 
 use crate::access::action::{Action, action};
 use crate::access::authorize::Principal;
-use crate::access::bucket_policy::{has_policy, has_setting, policy_compares_tags};
-use crate::access::caller::{Basis, Caller, Decision};
+use crate::access::bucket_policy::{has_policy, has_setting};
+use crate::access::caller::Caller;
+use crate::access::decision::{Basis, Decision};
 use crate::access::expected_owner;
 use crate::access::facts::{Connection, RequestFacts, RequestedLock, request_tags};
 use crate::access::rights::Right;
@@ -98,7 +99,7 @@ pub(crate) async fn authorize(store: &Arc<Pool>, asked: Asked<'_>) -> S3Result<A
 pub(crate) fn authorize_read(store: &Pool, asked: &Asked<'_>) -> Option<Allowed> {
     let ObjectName { bucket, key } = &asked.head.name;
     let caller = caller_of(store, asked).ok()?;
-    if !caller.is_administrator() && policy_compares_tags(store, bucket) {
+    if caller.compares_tags(store, bucket).unwrap_or(true) {
         return None;
     }
     let read = Action::Use(Right::Read);
@@ -143,30 +144,21 @@ async fn check(
     let name = operation.name();
     // A policy or an ACL may allow the deletion of some keys only: each key is checked on its own.
     let checks_keys = operation == Operation::DeleteObjects
-        && (has_policy(store, bucket) || has_setting(store, bucket, ACL));
+        && (caller.has_policies() || has_policy(store, bucket) || has_setting(store, bucket, ACL));
     let basis = match action(name) {
-        None if caller.is_administrator() => Basis::Right,
+        None if caller.is_administrator() && !caller.has_policies() => Basis::Right,
         None => return Err(caller.access_denied(name, "the administrator", bucket, key)),
         // Without a policy, the body decides nothing.
-        Some(_) if WITH_BODIES.contains(&operation) && has_policy(store, bucket) => {
+        Some(_)
+            if WITH_BODIES.contains(&operation)
+                && (caller.has_policies() || has_policy(store, bucket)) =>
+        {
             check_signed(&caller, operation, target)?;
             return Ok(caller);
         }
         Some(Action::UseBucket) if checks_keys => return Ok(caller),
         // Owners write the policies of their buckets, and could free themselves of quotas.
-        Some(Action::Administer) => {
-            match caller.has_right(store, Action::Administer, bucket, "")? {
-                true => Basis::Right,
-                false => {
-                    return Err(caller.access_denied(
-                        name,
-                        Action::Administer.needs(),
-                        bucket,
-                        key,
-                    ));
-                }
-            }
-        }
+        Some(Action::Administer) => caller.check(store, name, Action::Administer, (bucket, ""))?,
         Some(Action::Use(Right::List)) => {
             let prefix = caller.prefix().unwrap_or_default();
             caller.check(store, name, Action::Use(Right::List), (bucket, prefix))?
@@ -269,9 +261,10 @@ fn check_bucket(store: &Pool, bucket: &str) -> S3Result<()> {
     }
 }
 
-/// Returns the client with an object's tags, if the bucket policy compares them.
+/// Returns the client with an object's tags, if a policy compares them.
 async fn with_tags(store: &Arc<Pool>, caller: Caller, name: &ObjectName) -> S3Result<Caller> {
-    if caller.is_administrator() || !has_policy(store, &name.bucket) {
+    let is_bound = !caller.is_administrator() && has_policy(store, &name.bucket);
+    if !is_bound && !caller.has_policies() {
         return Ok(caller);
     }
     let (store, name) = (Arc::clone(store), name.clone());
@@ -294,7 +287,7 @@ async fn decide(
     let decision = caller.decide(store, operation, action, target)?;
     let permission = match decision {
         Decision::Allowed(basis) => return Ok(basis),
-        Decision::Denied | Decision::DeniedByPolicy => None,
+        Decision::Denied | Decision::DeniedBy(_) | Decision::OutsideSession => None,
         Decision::ByObjectAcl(permission) => Some(permission),
     };
     if let Some(permission) = permission {

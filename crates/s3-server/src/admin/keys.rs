@@ -16,6 +16,7 @@ use crate::access::authorize::Principal;
 use crate::access::keys::key::{Key, KeyList};
 use crate::access::keys::key_file::KeyFile;
 use crate::access::keys::key_ring::{ActiveKey, AllKeys};
+use crate::access::keys::policies::Group;
 use crate::access::rights::Grant;
 use crate::admin::key_change::{self, KeyChange, Login};
 use crate::admin::page::{Rejection, json_page, plain, respond};
@@ -63,6 +64,8 @@ impl KeyPage {
             "read_only_reason": self.read_only_reason(),
             "keys": json(&self.keys),
             "quotas": self.quotas(),
+            "policies": self.policies(),
+            "groups": self.groups(),
         })))
     }
 
@@ -82,6 +85,29 @@ impl KeyPage {
             })
         };
         keys.quotas.iter().map(quota).collect()
+    }
+
+    /// Returns the policies of users and groups, with the users that have them of their own.
+    fn policies(&self) -> Value {
+        let Some(keys) = self.keys.file_keys() else { return json!([]) };
+        let list = &keys.policies;
+        let policy = |(name, text): (&str, &str)| {
+            let users = list.users().iter().filter(|(_, policies)| policies.contains(name));
+            let users: Vec<_> = users.map(|(user, _)| user).collect();
+            json!({ "name": name, "text": text, "users": users })
+        };
+        list.texts().map(policy).collect()
+    }
+
+    /// Returns the groups, with their users and policies.
+    fn groups(&self) -> Value {
+        let Some(keys) = self.keys.file_keys() else { return json!([]) };
+        let group = |(name, group): (&String, &Group)| {
+            let (users, policies): (Vec<_>, Vec<_>) =
+                (group.users().collect(), group.policies().collect());
+            json!({ "name": name, "users": users, "policies": policies })
+        };
+        keys.policies.groups().iter().map(group).collect()
     }
 
     /// Returns the reason why the keys cannot be changed; `None` if they can.

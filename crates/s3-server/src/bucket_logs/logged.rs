@@ -10,7 +10,7 @@ use http::header::{CONTENT_RANGE, HeaderMap};
 use time::OffsetDateTime;
 
 use crate::access::authorize::Principal;
-use crate::access::caller::Basis;
+use crate::access::decision::Basis;
 use crate::access::facts::Connection;
 use crate::acl::owner::ADMINISTRATOR;
 use crate::audit::{Changes, DeletedKey};

@@ -6,7 +6,6 @@ use haul_file_store::{
 };
 use haul_store_pool::Pool;
 
-use crate::access::action::Action;
 use crate::acl::list::Acl;
 use crate::acl::owner::ADMINISTRATOR;
 use crate::acl::owner::Owner;
@@ -237,7 +236,7 @@ pub(crate) async fn list_buckets(haul: &Haul, request: &Request, _body: Body) ->
                 let mut visible = Vec::new();
                 for bucket in buckets {
                     // May read the bucket owner from the disk.
-                    if caller.has_right(store, Action::UseBucket, &bucket.name, "")? {
+                    if caller.sees_bucket(store, &bucket.name)? {
                         visible.push(bucket);
                     }
                 }

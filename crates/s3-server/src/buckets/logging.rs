@@ -3,7 +3,7 @@
 use haul_file_store::Error;
 use haul_store_pool::Pool;
 
-use crate::access::caller::Basis;
+use crate::access::decision::Basis;
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::bucket_logs::names::sample_key;

@@ -2,7 +2,7 @@
 
 use haul_store_pool::Pool;
 
-use crate::access::caller::Basis;
+use crate::access::decision::Basis;
 use crate::answer::{Answer, Content};
 use crate::body::Body;
 use crate::buckets::documents::receive;

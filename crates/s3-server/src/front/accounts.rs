@@ -10,7 +10,7 @@ use haul_http_engine::{Arrival, BoxError, RequestIdentity};
 use http::{Response, StatusCode};
 
 use crate::access::authorize::Principal;
-use crate::access::caller::Basis;
+use crate::access::decision::Basis;
 use crate::access::facts::Connection;
 use crate::access::keys::key::ANONYMOUS;
 use crate::answer::Content;

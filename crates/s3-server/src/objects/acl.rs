@@ -2,7 +2,8 @@
 
 use haul_file_store::Attributes;
 
-use crate::access::caller::{Basis, Caller};
+use crate::access::caller::Caller;
+use crate::access::decision::Basis;
 use crate::acl::document::{AccessControlPolicy, text};
 use crate::acl::list::Permission;
 use crate::acl::object_list::ObjectAcl;

@@ -8,8 +8,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::access::action::Action;
-use crate::access::caller::{Caller, Decision};
+use crate::access::caller::Caller;
 use crate::access::check::authorize_write;
+use crate::access::decision::Decision;
 use crate::access::facts::RequestedLock;
 use crate::access::rights::Right;
 use crate::answer::Answer;

@@ -9,7 +9,8 @@ use haul_file_store::Attributes;
 use haul_store_pool::Pool;
 
 use crate::access::action::Action;
-use crate::access::caller::{Basis, Caller, Decision};
+use crate::access::caller::Caller;
+use crate::access::decision::{Basis, Decision};
 use crate::access::rights::Right;
 use crate::acl::object_list::{self, ObjectAcl};
 use crate::acl::requested::RequestedAcl;

@@ -11,8 +11,9 @@ use tempfile::TempDir;
 use tokio::runtime::Builder;
 
 use crate::access::authorize::Principal;
-use crate::access::caller::{Basis, Caller};
+use crate::access::caller::Caller;
 use crate::access::check::Allowed;
+use crate::access::decision::Basis;
 use crate::access::facts::{RequestFacts, RequestedLock};
 use crate::access::keys::key_ring::AllKeys;
 use crate::body::Body;

@@ -13,17 +13,30 @@ impl Policy {
     /// no effect, and programs write policies with one ID for several statements.
     pub(crate) fn check_new(&self, is_user: impl Fn(&str) -> bool) -> Result<(), String> {
         for (number, statement) in (1..).zip(&self.statements) {
-            let checked = statement.check_actions().and_then(|()| statement.check_users(&is_user));
+            let checked =
+                statement.check_actions(false).and_then(|()| statement.check_users(&is_user));
             checked.map_err(|reason| format!("statement {number}: {reason}"))?;
         }
         Ok(())
+    }
+
+    /// Checks a policy of users.
+    ///
+    /// # Errors
+    /// If an action on buckets or objects in a statement applies to none of its resources.
+    pub(super) fn check_actions(&self) -> Result<(), String> {
+        (1..).zip(&self.statements).try_for_each(|(number, statement)| {
+            let checked = statement.check_actions(true);
+            checked.map_err(|reason| format!("statement {number}: {reason}"))
+        })
     }
 }
 
 impl Statement {
     /// Fails if an action applies to no resource. A pattern passes if it matches at least one
-    /// action that applies to a resource.
-    fn check_actions(&self) -> Result<(), String> {
+    /// action that applies to a resource. `with_others` also passes actions on neither buckets nor
+    /// objects, such as ListAllMyBuckets, which users can have.
+    fn check_actions(&self, with_others: bool) -> Result<(), String> {
         let (Patterns::OneOf(actions), Patterns::OneOf(resources)) =
             (&self.actions, &self.resources)
         else {
@@ -34,7 +47,9 @@ impl Statement {
         let has_object = resources.iter().any(|resource| may_be_object(resource));
         let fits = |action: &&String| {
             let kinds = ActionKinds::matching(action);
-            kinds.buckets && has_bucket || kinds.objects && has_object
+            kinds.buckets && has_bucket
+                || kinds.objects && has_object
+                || kinds.others && with_others
         };
         match actions.iter().find(|action| !fits(action)) {
             None => Ok(()),

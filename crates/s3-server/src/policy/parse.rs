@@ -22,6 +22,18 @@ const EVERYONE: &str = "*";
 /// The prefix of bucket and object names in policies.
 const ARN: &str = "arn:aws:s3:::";
 
+/// The resource that stands for all buckets and objects in a policy of users.
+const ALL_RESOURCES: &str = "*";
+
+/// The part of a server to which a policy is attached.
+#[derive(Debug, Clone, Copy)]
+enum Attached<'a> {
+    /// A bucket: statements name principals, and resources in this bucket.
+    ToBucket(&'a str),
+    /// Users: statements name no principals, and resources in any bucket.
+    ToUsers,
+}
+
 type Object = Map<String, Value>;
 type Parsed<T> = Result<T, String>;
 
@@ -31,6 +43,21 @@ impl Policy {
     /// # Errors
     /// The reason why the text is malformed or not supported.
     pub(crate) fn parse(text: &str, bucket: &str) -> Parsed<Self> {
+        Self::parse_attached(text, Attached::ToBucket(bucket))
+    }
+
+    /// Parses a policy of users, which has no principals: it applies to all requests of the users,
+    /// groups or sessions that have it.
+    ///
+    /// # Errors
+    /// The reason why the text is malformed or not supported, or why a statement has no effect.
+    pub(crate) fn parse_for_users(text: &str) -> Parsed<Self> {
+        let policy = Self::parse_attached(text, Attached::ToUsers)?;
+        policy.check_actions()?;
+        Ok(policy)
+    }
+
+    fn parse_attached(text: &str, attached: Attached<'_>) -> Parsed<Self> {
         if text.len() > POLICY_BYTES_MAX {
             return Err(format!("a policy has at most {POLICY_BYTES_MAX} bytes"));
         }
@@ -50,7 +77,7 @@ impl Policy {
             _ => return Err("Statement must have at least one statement".to_owned()),
         };
         let parsed = (1..).zip(statements).map(|(number, value)| {
-            statement(value, bucket).map_err(|reason| format!("statement {number}: {reason}"))
+            statement(value, attached).map_err(|reason| format!("statement {number}: {reason}"))
         });
         let policy = Self { statements: parsed.collect::<Parsed<_>>()? };
         if policy.slow_pattern_bytes() > SLOW_PATTERN_BYTES_MAX {
@@ -74,7 +101,7 @@ impl Policy {
     }
 }
 
-fn statement(value: &Value, bucket: &str) -> Parsed<Statement> {
+fn statement(value: &Value, attached: Attached<'_>) -> Parsed<Statement> {
     let known = [
         "Sid",
         "Effect",
@@ -97,11 +124,22 @@ fn statement(value: &Value, bucket: &str) -> Parsed<Statement> {
     }
     Ok(Statement {
         effect,
-        principals: principals(fields, effect)?,
+        principals: match attached {
+            Attached::ToBucket(_) => principals(fields, effect)?,
+            Attached::ToUsers => no_principals(fields)?,
+        },
         actions: patterns(fields, "Action", "NotAction", action)?,
-        resources: patterns(fields, "Resource", "NotResource", |text| resource(text, bucket))?,
+        resources: patterns(fields, "Resource", "NotResource", |text| resource(text, attached))?,
         conditions: conditions(fields.get("Condition"))?,
     })
+}
+
+/// Returns the principals of a policy of users: everyone who has the policy.
+fn no_principals(fields: &Object) -> Parsed<Principals> {
+    match fields.get("Principal").or_else(|| fields.get("NotPrincipal")) {
+        Some(_) => Err("a policy of users has neither Principal nor NotPrincipal".to_owned()),
+        None => Ok(Principals::Everyone { users: Vec::new(), services: Vec::new() }),
+    }
 }
 
 fn principals(fields: &Object, effect: Effect) -> Parsed<Principals> {
@@ -200,16 +238,22 @@ fn action(text: &str) -> Parsed<String> {
 }
 
 /// Parses the name of a bucket or of objects in it.
-fn resource(text: &str, bucket: &str) -> Parsed<String> {
+fn resource(text: &str, attached: Attached<'_>) -> Parsed<String> {
+    if text == ALL_RESOURCES && matches!(attached, Attached::ToUsers) {
+        return Ok(text.to_owned());
+    }
     let path = text.strip_prefix(ARN).ok_or(format!("a resource begins with \"{ARN}\""))?;
     if path.contains("${") {
         return Err(format!("variables such as those in \"{text}\" are not supported"));
     }
     let own = path.split('/').next().unwrap_or_default();
-    if !pattern::matches(own, bucket) {
-        return Err(format!("the resource \"{text}\" is not in the bucket {bucket}"));
+    match attached {
+        Attached::ToBucket(bucket) if !pattern::matches(own, bucket) => {
+            Err(format!("the resource \"{text}\" is not in the bucket {bucket}"))
+        }
+        Attached::ToUsers if own.is_empty() => Err(format!("\"{text}\" names no bucket")),
+        Attached::ToBucket(_) | Attached::ToUsers => Ok(path.to_owned()),
     }
-    Ok(path.to_owned())
 }
 
 fn patterns(

@@ -11,8 +11,9 @@ Examples:
 
 Exit codes:
   0  success
-  1  the key does not exist, has none of the rights to remove, or cannot be rotated
-  2  invalid command line, or rights that do not exist
+  1  the key, the policy or the group does not exist, has none of the rights to remove, or cannot be
+     rotated; or the policy to remove is attached
+  2  invalid command line, rights that do not exist, or an invalid policy
   3  a file cannot be read or written, or the sealing key does not fit; nothing was changed";
 
 pub(super) const INIT: &str = "\
@@ -79,3 +80,59 @@ Examples:
   haul keys add-encryption-key ./haul-encryption-keys
   haul keys add-encryption-key ./haul-encryption-keys --name taxes
   haul keys add-encryption-key /etc/haul/credentials/serve/encryption-keys";
+
+pub(super) const POLICY: &str = "\
+Examples:
+  haul keys policy put read-photos read-photos.json
+  haul keys policy attach read-photos --user alice
+  haul keys policy list";
+
+pub(super) const POLICY_PUT: &str = "\
+Examples:
+  haul keys policy put read-photos read-photos.json
+
+A policy that allows to list and read one bucket:
+  {\"Version\": \"2012-10-17\", \"Statement\": [
+    {\"Effect\": \"Allow\", \"Action\": [\"s3:ListBucket\", \"s3:GetObject\"],
+     \"Resource\": [\"arn:aws:s3:::photos\", \"arn:aws:s3:::photos/*\"]}]}";
+
+pub(super) const POLICY_LIST: &str = "\
+Examples:
+  haul keys policy list
+  haul keys policy list --json | jq -r 'select(.users == [] and .groups == []).policy'";
+
+pub(super) const POLICY_SHOW: &str = "\
+Examples:
+  haul keys policy show read-photos > read-photos.json";
+
+pub(super) const POLICY_REMOVE: &str = "\
+Examples:
+  haul keys policy remove read-photos";
+
+pub(super) const POLICY_ATTACH: &str = "\
+Examples:
+  haul keys policy attach read-photos --user alice
+  haul keys policy attach read-photos --group staff";
+
+pub(super) const POLICY_DETACH: &str = "\
+Examples:
+  haul keys policy detach read-photos --user alice";
+
+pub(super) const GROUP: &str = "\
+Examples:
+  haul keys group add staff alice ben
+  haul keys policy attach read-photos --group staff
+  haul keys group list";
+
+pub(super) const GROUP_ADD: &str = "\
+Examples:
+  haul keys group add staff alice ben";
+
+pub(super) const GROUP_REMOVE: &str = "\
+Examples:
+  haul keys group remove staff ben";
+
+pub(super) const GROUP_LIST: &str = "\
+Examples:
+  haul keys group list
+  haul keys group list staff --json | jq -r .users[]";

@@ -1,6 +1,7 @@
 //! Defines the arguments of `haul keys`.
 
 pub(super) mod examples;
+mod policy;
 mod quota;
 mod rights;
 
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use policy::{AttachArgs, GroupArgs, GroupCommand, PolicyCommand};
 pub(crate) use quota::QuotaArgs;
 pub(crate) use rights::{Allowed, RightsArg, ServerRights, parse_allow, parse_rights};
 
@@ -38,7 +40,9 @@ pub(crate) struct KeyFileArgs {
     /// A key has access_key, user, state (active, disabled or expired), created, expires, rights
     /// (a list of bucket, prefix and rights), create_buckets and metrics; create and rotate add
     /// secret_key. A user with a quota is an object with user and quota (bytes and objects, null
-    /// for no limit).
+    /// for no limit). A policy has policy, users, groups and text; a group has group, users and
+    /// policies; show adds the policies of the
+    /// user to a key.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -85,6 +89,21 @@ pub(crate) enum KeysCommand {
     /// remains when the keys of the user are removed. A bucket can have a quota of its own.
     #[command(after_long_help = examples::SET)]
     Set(KeysSetArgs),
+    /// Manage the policies of users and groups
+    ///
+    /// A policy allows and denies actions on buckets and objects, in the language of bucket
+    /// policies. What it denies, no right and no other policy allows.
+    #[command(subcommand_help_heading = "Commands", after_long_help = examples::POLICY)]
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
+    /// Manage groups of users, which share policies
+    #[command(subcommand_help_heading = "Commands", after_long_help = examples::GROUP)]
+    Group {
+        #[command(subcommand)]
+        command: GroupCommand,
+    },
     /// Refuse a key until it is enabled again
     #[command(after_long_help = examples::DISABLE)]
     Disable(KeyArgs),

@@ -8,6 +8,7 @@ use haul_file_store::Quota;
 use serde_json::{Map, Value, json};
 
 use crate::access::keys::key::{Key, KeyList, check, check_anonymous, check_user};
+use crate::access::keys::policies::{PolicyHolder, PolicyList};
 use crate::access::keys::seal::SealingKey;
 use crate::access::rights::{Grant, Rights, Scope};
 use crate::error::{Error, Result};
@@ -20,6 +21,9 @@ const SEAL: &str = "seal";
 
 /// The field with the quotas of users, if there are any.
 const QUOTAS: &str = "quotas";
+
+/// The field with the policies of users and groups, if there are any.
+const POLICIES: &str = "policies";
 
 /// The names of a key's flags.
 const FLAGS: [&str; 3] = ["disabled", "create-buckets", "metrics"];
@@ -41,6 +45,10 @@ impl KeyList {
             file[QUOTAS] =
                 self.quotas.iter().map(|(user, quota)| encode_quota(user, *quota)).collect();
         }
+        // Versions without policies refuse a file with them, rather than to ignore a denial.
+        if !self.policies.is_empty() {
+            file[POLICIES] = encode_policies(&self.policies);
+        }
         file[SEAL] = seal.seal(b"", &sealed_text(&file))?.into();
         Ok(format!("{file:#}\n"))
     }
@@ -61,7 +69,7 @@ impl KeyList {
             let text = "was changed by another program, is damaged, or has another sealing key";
             return Err(fail(text.to_owned()));
         }
-        let file = Fields::of(&file, &["format", "keys", "anonymous", QUOTAS])?;
+        let file = Fields::of(&file, &["format", "keys", "anonymous", QUOTAS, POLICIES])?;
         if file.text("format")? != FORMAT {
             return Err(fail("has the format of a later version of haul".to_owned()));
         }
@@ -72,7 +80,8 @@ impl KeyList {
         anonymous.iter().try_for_each(|grant| check_anonymous(grant.rights)).map_err(invalid)?;
         let quotas = if file.0.contains_key(QUOTAS) { file.list(QUOTAS)? } else { &[] };
         let quotas = quotas.iter().map(decode_quota).collect::<Result<_>>()?;
-        Ok(Self { keys, anonymous, quotas })
+        let policies = file.0.get(POLICIES).map(decode_policies).transpose()?.unwrap_or_default();
+        Ok(Self { keys, anonymous, quotas, policies })
     }
 }
 
@@ -155,6 +164,47 @@ fn decode_quota(value: &Value) -> Result<(String, Quota)> {
     Ok((user, Quota { bytes: limit("bytes")?, objects: limit("objects")? }))
 }
 
+fn encode_policies(list: &PolicyList) -> Value {
+    let named = list.texts().map(|(name, text)| json!({ "name": name, "text": text }));
+    let groups = list.groups.iter().map(
+        |(name, group)| json!({ "name": name, "users": group.users, "policies": group.policies }),
+    );
+    let users =
+        list.users.iter().map(|(user, policies)| json!({ "name": user, "policies": policies }));
+    json!({
+        "named": named.collect::<Vec<_>>(),
+        "groups": groups.collect::<Vec<_>>(),
+        "users": users.collect::<Vec<_>>(),
+    })
+}
+
+/// Parses the policies. A policy that cannot be applied is an error, because it could deny.
+fn decode_policies(value: &Value) -> Result<PolicyList> {
+    let fields = Fields::of(value, &["named", "groups", "users"])?;
+    let mut list = PolicyList::default();
+    for named in fields.list("named")? {
+        let named = Fields::of(named, &["name", "text"])?;
+        let name = named.text("name")?;
+        let put = list.put(name, named.text("text")?);
+        put.map_err(|error| fail(format!("has the policy {name}, which is invalid: {error}")))?;
+    }
+    for group in fields.list("groups")? {
+        let group = Fields::of(group, &["name", "users", "policies"])?;
+        let name = group.text("name")?;
+        list.add_to_group(name, &group.texts("users")?).map_err(invalid)?;
+        attach_all(&mut list, PolicyHolder::Group(name), &group.texts("policies")?)?;
+    }
+    for user in fields.list("users")? {
+        let user = Fields::of(user, &["name", "policies"])?;
+        attach_all(&mut list, PolicyHolder::User(user.text("name")?), &user.texts("policies")?)?;
+    }
+    Ok(list)
+}
+
+fn attach_all(list: &mut PolicyList, holder: PolicyHolder<'_>, names: &[String]) -> Result<()> {
+    names.iter().try_for_each(|name| list.attach(name, holder).map(drop)).map_err(invalid)
+}
+
 fn encode_grant(grant: &Grant) -> Value {
     json!({
         "bucket": grant.scope.bucket,
@@ -196,6 +246,12 @@ impl<'a> Fields<'a> {
         list.map(Vec::as_slice).ok_or_else(|| fail(format!("has no list \"{name}\"")))
     }
 
+    fn texts(&self, name: &str) -> Result<Vec<String>> {
+        let texts = self.list(name)?.iter().map(|value| value.as_str().map(str::to_owned));
+        let texts: Option<Vec<_>> = texts.collect();
+        texts.ok_or_else(|| fail(format!("has a value in \"{name}\" that is no text")))
+    }
+
     fn time(&self, name: &str) -> Result<Option<SystemTime>> {
         let Some(value) = self.0.get(name) else { return Ok(None) };
         let time = value.as_u64().and_then(|s| UNIX_EPOCH.checked_add(Duration::from_secs(s)));
@@ -219,6 +275,9 @@ fn invalid(error: impl Display) -> Error {
 mod tests {
     use super::*;
 
+    const POLICY: &str = r#"{"Statement": {"Effect": "Deny", "Action": "s3:Put*",
+        "Resource": "arn:aws:s3:::photos/*"}}"#;
+
     fn list() -> KeyList {
         let mut list = KeyList::default();
         let rights = |text: &str| text.parse::<Rights>().unwrap();
@@ -232,6 +291,13 @@ mod tests {
         list.allow_anonymous("public".parse().unwrap(), rights("read")).unwrap();
         list.set_quota("alice", Quota { bytes: Some(u64::MAX), objects: None }).unwrap();
         list.set_quota("ben", Quota { bytes: Some(0), objects: Some(7) }).unwrap();
+        let policies = list.policies_mut();
+        for name in ["read-all", "read-some"] {
+            policies.put(name, POLICY).unwrap();
+        }
+        policies.attach("read-all", PolicyHolder::User("alice")).unwrap();
+        policies.attach("read-some", PolicyHolder::Group("staff")).unwrap();
+        policies.add_to_group("staff", &["alice".to_owned(), "ben".to_owned()]).unwrap();
         list
     }
 
@@ -306,6 +372,11 @@ mod tests {
             ("\"objects\": 7", "\"objects\": -7"),
             ("\"objects\": 7", "\"files\": 7"),
             ("\"quotas\": [", "\"quotas\": [7, "),
+            ("\"groups\": [", "\"roles\": [], \"groups\": ["),
+            ("\"groups\": [", "\"groups\": [7, "),
+            ("s3:Put*", "s3:Tag*"),
+            ("\"read-some\"", "\"read-none\""),
+            ("\"staff\"", "\"the staff\""),
         ] {
             assert!(reseal(from, to).starts_with("the key file "), "{from}");
         }

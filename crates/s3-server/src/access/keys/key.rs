@@ -8,6 +8,7 @@ use base64_simd::URL_SAFE_NO_PAD as BASE64;
 use haul_file_store::Quota;
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::access::keys::policies::PolicyList;
 use crate::access::rights::{self, Grant, Right, Rights, Scope};
 use crate::acl::owner::ADMINISTRATOR;
 use crate::error::{Error, Result};
@@ -112,6 +113,7 @@ pub struct KeyList {
     pub(super) keys: Vec<Key>,
     pub(in crate::access) anonymous: Vec<Grant>,
     pub(super) quotas: BTreeMap<String, Quota>,
+    pub(super) policies: PolicyList,
 }
 
 impl KeyList {
@@ -151,6 +153,17 @@ impl KeyList {
             false => drop(self.quotas.remove(user)),
         }
         Ok(())
+    }
+
+    /// Returns the policies of users and groups. A user without keys keeps its policies.
+    #[must_use]
+    pub fn policies(&self) -> &PolicyList {
+        &self.policies
+    }
+
+    /// Returns the policies of users and groups, for changes.
+    pub fn policies_mut(&mut self) -> &mut PolicyList {
+        &mut self.policies
     }
 
     /// Returns the key with this access key.

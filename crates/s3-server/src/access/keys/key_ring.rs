@@ -11,8 +11,10 @@ use ring::hmac;
 
 use crate::access::keys::credentials::Credentials;
 use crate::access::keys::key::{Key, KeyList};
+use crate::access::keys::policies::PolicyList;
 use crate::access::rights::Grant;
 use crate::acl::owner::ADMINISTRATOR;
+use crate::policy::statement::Policy;
 
 /// The key file's keys in a running server. The caller that reads the file replaces them; no
 /// request waits for this.
@@ -63,20 +65,25 @@ pub(crate) struct Keys {
     pub(crate) disabled: Box<[ActiveKey]>,
     pub(crate) anonymous: Box<[Grant]>,
     pub(crate) quotas: BTreeMap<String, Quota>,
+    pub(crate) policies: PolicyList,
 }
 
 impl Keys {
     /// Returns a list's keys; disabled ones are not found.
     pub(crate) fn of(list: KeyList) -> Self {
-        let KeyList { keys, anonymous, quotas } = list;
+        let KeyList { keys, anonymous, quotas, policies } = list;
         let users = keys.iter().map(|key| key.user.clone()).collect();
         let (disabled, enabled): (Vec<_>, Vec<_>) =
             keys.into_iter().partition(|key| key.is_disabled);
-        let disabled = disabled.into_iter().map(ActiveKey::of).collect();
-        let enabled = enabled.into_iter().map(ActiveKey::of);
+        let active = |key: Key| {
+            let policies = policies.named(policies.names_for_user(&key.user));
+            ActiveKey::new(key, policies)
+        };
+        let disabled = disabled.into_iter().map(active).collect();
+        let enabled = enabled.into_iter().map(active);
         let by_access_key = enabled.map(|key| (Arc::clone(&key.access_key), Arc::new(key)));
         let by_access_key = by_access_key.collect();
-        Self { by_access_key, users, disabled, anonymous: anonymous.into(), quotas }
+        Self { by_access_key, users, disabled, anonymous: anonymous.into(), quotas, policies }
     }
 
     /// Returns the keys that are not disabled, in no particular order.
@@ -93,10 +100,21 @@ pub(crate) struct ActiveKey {
     pub(crate) user: Option<Arc<str>>,
     pub(crate) creates_buckets: bool,
     pub(crate) reads_metrics: bool,
-    pub(crate) grants: Box<[Grant]>,
+    pub(crate) grants: Arc<[Grant]>,
+    /// The policies of the user and its groups.
+    pub(crate) policies: Arc<[Arc<Policy>]>,
+    /// `None` for a key that does not expire with a session.
+    pub(crate) session: Option<SessionLimits>,
     expires_s: Option<i64>,
     /// The signing key for the last scope (date and region): deriving it takes four hashes.
     last: ArcSwapOption<ScopeKey>,
+}
+
+/// The properties of a temporary key that its parent does not have.
+#[derive(Debug)]
+pub(crate) struct SessionLimits {
+    /// The policy that must allow each request, if the session has one.
+    pub(crate) policy: Option<Arc<Policy>>,
 }
 
 /// The key that verifies signatures for one date and region.
@@ -106,7 +124,7 @@ struct ScopeKey {
 }
 
 impl ActiveKey {
-    fn of(key: Key) -> Self {
+    fn new(key: Key, policies: Arc<[Arc<Policy>]>) -> Self {
         Self {
             access_key: key.access_key.into(),
             secret_key: key.secret_key,
@@ -114,6 +132,8 @@ impl ActiveKey {
             creates_buckets: key.creates_buckets,
             reads_metrics: key.reads_metrics,
             grants: key.grants.into(),
+            policies,
+            session: None,
             expires_s: key.expires.map(unix_s),
             last: ArcSwapOption::empty(),
         }
@@ -127,8 +147,27 @@ impl ActiveKey {
             user: None,
             creates_buckets: true,
             reads_metrics: true,
-            grants: Box::default(),
+            grants: Arc::default(),
+            policies: Arc::default(),
+            session: None,
             expires_s: None,
+            last: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Returns this key with the limits of a session.
+    #[cfg(test)]
+    pub(crate) fn limited(&self, session: SessionLimits) -> Self {
+        Self {
+            access_key: Arc::clone(&self.access_key),
+            secret_key: self.secret_key.clone(),
+            user: self.user.clone(),
+            creates_buckets: self.creates_buckets,
+            reads_metrics: self.reads_metrics,
+            grants: Arc::clone(&self.grants),
+            policies: Arc::clone(&self.policies),
+            session: Some(session),
+            expires_s: self.expires_s,
             last: ArcSwapOption::empty(),
         }
     }

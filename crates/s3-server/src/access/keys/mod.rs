@@ -1,6 +1,7 @@
 //! The keys of users, in a file and in a running server.
 //!
-//! `key` is the model, `format` is the text of a key file, and `seal` protects the secrets in it.
+//! `key` is the model, `policies` has the policies of users and groups, `format` is the text of a
+//! key file, and `seal` protects the secrets in it.
 //! `key_ring` holds a running server's keys, and `key_file` changes their file.
 
 pub(crate) mod credentials;
@@ -8,4 +9,5 @@ mod format;
 pub(crate) mod key;
 pub(crate) mod key_file;
 pub(crate) mod key_ring;
+pub(crate) mod policies;
 pub(crate) mod seal;
