@@ -8,6 +8,7 @@ The last two are the key pair of the administrator. Each function named check_..
 import json
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -31,18 +32,22 @@ def haul(*arguments):
     return json.loads(output)
 
 
-def client(keys, **config):
-    """Returns a client with the default signatures of boto3; without keys, one without any."""
-    access, secret = keys or (None, None)
+def client(keys, service="s3", **config):
+    """Returns a client with the default signatures of boto3; without keys, one without any.
+
+    Temporary keys have a token in addition to the access key and the secret key.
+    """
+    access, secret, token = (*(keys or (None, None)), None)[:3]
     if not keys:
         config["signature_version"] = UNSIGNED
     config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, **config)
     return boto3.client(
-        "s3",
+        service,
         endpoint_url=URL,
         region_name="us-east-1",
         aws_access_key_id=access,
         aws_secret_access_key=secret,
+        aws_session_token=token,
         config=config,
     )
 
@@ -162,6 +167,70 @@ def check_rotation():
     haul("rotate", access, "--overlap", "0s")
     unknown = "InvalidAccessKeyId"
     eventually("the old key is refused", lambda: outcome(reader.get_object, **get) == unknown)
+
+
+def check_policies():
+    _, carol = create("carol")
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::alices/shared/*"}
+    put_policy("read-shared", statement)
+    haul("group", "add", "readers", "carol")
+    haul("policy", "attach", "read-shared", "--group", "readers")
+    get = {"Bucket": "alices", "Key": "shared/a"}
+    eventually("a policy is attached", lambda: outcome(carol.get_object, **get) == "ok")
+    assert outcome(carol.get_object, Bucket="alices", Key="private") == "AccessDenied"
+    put_policy("read-shared", {**statement, "Effect": "Deny"})
+    refused = "AccessDenied"
+    eventually("a policy is replaced", lambda: outcome(carol.get_object, **get) == refused)
+
+
+def put_policy(name, statement):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump({"Version": "2012-10-17", "Statement": [statement]}, file)
+        file.flush()
+        haul("policy", "put", name, file.name)
+
+
+def temporary(response):
+    keys = response["Credentials"]
+    assert keys["Expiration"].timestamp() > time.time() + 800
+    return keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"]
+
+
+def check_temporary_keys():
+    access, _ = create("dave", "read=alices")
+    secret = haul("rotate", access, "--overlap", "0s")
+    pair = secret["access_key"], secret["secret_key"]
+    sts = client(pair, service="sts")
+    eventually("the key may use STS", lambda: outcome(sts.get_session_token) == "ok")
+    keys = temporary(sts.get_session_token(DurationSeconds=900))
+    session = client(keys)
+    assert session.get_object(Bucket="alices", Key="private")["Body"].read() == b"1"
+    assert outcome(session.put_object, Bucket="alices", Key="private", Body=b"2") == "AccessDenied"
+    role = {"RoleArn": "arn:aws:iam::000000000000:role/any", "RoleSessionName": "test"}
+    allow = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::alices/shared/*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+    keys = temporary(sts.assume_role(**role, Policy=policy))
+    limited = client(keys)
+    get = {"Bucket": "alices", "Key": "shared/a"}
+    assert limited.get_object(**get)["Body"].read() == b"2"
+    assert outcome(limited.get_object, Bucket="alices", Key="private") == "AccessDenied"
+    version_4 = client(keys, signature_version="s3v4")
+    url = version_4.generate_presigned_url("get_object", get)
+    assert fetch(url) == (200, b"2")
+    assert fetch(version_4.generate_presigned_url("get_object", {**get, "Key": "private"}))[0] == 403
+    assert fetch(limited.generate_presigned_url("get_object", get))[0] == 400, "version 2"
+    nested = client(keys, service="sts")
+    assert outcome(nested.get_session_token) == "AccessDenied"
+    assert outcome(nested.assume_role, **role) == "AccessDenied"
+    assert outcome(sts.assume_role, **role, DurationSeconds=43201) == "ValidationError"
+    root_sts = client(ADMINISTRATOR, service="sts")
+    restricted = client(temporary(root_sts.assume_role(**role, Policy=policy)))
+    assert outcome(restricted.get_object, **get) == "ok"
+    assert outcome(restricted.list_buckets) == "AccessDenied"
+    haul("remove", pair[0])
+    unknown = "InvalidAccessKeyId"
+    eventually("a session ends", lambda: outcome(session.get_object, **get) == unknown)
+    assert fetch(url)[0] == 403
 
 
 def check_anonymous_reads():

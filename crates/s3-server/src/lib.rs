@@ -89,6 +89,7 @@ mod service;
 mod settings;
 mod standby;
 mod stored;
+mod sts;
 mod times;
 mod uploads;
 mod xml;

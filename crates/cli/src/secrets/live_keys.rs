@@ -51,7 +51,8 @@ impl LiveKeys {
         let seal = key_file::read_sealing_key(sealing_key)?;
         // Taken first: if the file changes meanwhile, it is read again.
         let seen = Mutex::new(Stamp::of(path));
-        let ring = Arc::new(KeyRing::new(key_file::read(path, &seal)?));
+        let ring = KeyRing::new(key_file::read(path, &seal)?).with_sealing_key(&seal);
+        let ring = Arc::new(ring);
         Ok(Self(Arc::new(Inner { path: path.to_owned(), seal, ring, seen })))
     }
 

@@ -18,10 +18,10 @@ pub(crate) enum Principal {
 }
 
 impl Principal {
-    /// Returns the access key, for the logs.
+    /// Returns the access key, for the logs; for a temporary key with its user.
     pub(crate) fn access_key(&self) -> Option<Arc<str>> {
         match self {
-            Self::Key(key) => Some(Arc::clone(&key.access_key)),
+            Self::Key(key) => Some(key.log_name()),
             Self::Open | Self::Anonymous(_) => None,
         }
     }

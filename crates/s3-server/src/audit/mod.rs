@@ -25,6 +25,9 @@ pub(crate) use keys::KeyRecord;
 /// The operation name for changes that the server does not support.
 const OTHER: &str = "Other";
 
+/// The operation name for the creation of a temporary key, which the field `key` names.
+const TEMPORARY_KEY: &str = "CreateTemporaryKey";
+
 /// An audit log. Each line is a JSON object with the fields `time`, `request_id`, `client`,
 /// `access_key`, `operation`, `bucket`, `key`, `status`, `error`, `bytes` and `etag`. A field
 /// without a value is `null`. `time` is the end of the request.
@@ -64,7 +67,11 @@ impl AuditLog {
         };
         let given = |name: String| (!name.is_empty()).then_some(name);
         Some(AuditRecord {
-            operation: operation.map_or(OTHER, Operation::name),
+            operation: match operation {
+                Some(operation) => operation.name(),
+                None if head.is_for_sts() => TEMPORARY_KEY,
+                None => OTHER,
+            },
             log: self.clone(),
             identity: identity.clone(),
             peer,

@@ -48,6 +48,15 @@ impl Place {
 impl<'a> Credential<'a> {
     /// Parses `ACCESS-KEY/DATE/REGION/s3/aws4_request`.
     pub(crate) fn parse(text: &'a str, place: Place) -> Result<Self, S3Error> {
+        Self::parse_for(text, place, &["s3"])
+    }
+
+    /// Parses a credential whose service is one of `services`.
+    pub(super) fn parse_for(
+        text: &'a str,
+        place: Place,
+        services: &[&str],
+    ) -> Result<Self, S3Error> {
         let error = |why: &str| place.malformed_credential(text, why);
         let form = || {
             error(
@@ -71,9 +80,10 @@ impl<'a> Credential<'a> {
             let why = format!("the region '{region}' is wrong; expecting '{REGION}'");
             return Err(error(&why).with_field("Region", REGION));
         }
-        if service != "s3" {
+        if !services.contains(&service) {
+            let expected = services.last().copied().unwrap_or_default();
             return Err(error(&format!(
-                "incorrect service \"{service}\"; this endpoint belongs to \"s3\""
+                "incorrect service \"{service}\"; this endpoint belongs to \"{expected}\""
             )));
         }
         if end != "aws4_request" {

@@ -92,6 +92,12 @@ pub(super) fn verify(keys: &AllKeys, head: &Head, now_s: i64) -> S3Result<Arc<Ac
             return malformed(&format!("it has the parameter {name} twice"));
         }
     }
+    if head.query.iter().any(|(name, _)| name.eq_ignore_ascii_case("x-amz-security-token"))
+        || head.fields.has("x-amz-security-token")
+    {
+        let message = "Temporary keys need signatures of version 4: version 2 does not sign tokens";
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
     let value = |name: &str| head.query.get(name);
     let parts = (value("AWSAccessKeyId"), value("Expires"), value("Signature"));
     let (Some(access_key), Some(expires), Some(signature)) = parts else {

@@ -13,7 +13,8 @@ use crate::auth::canonical::{Blanks, push_collapsed, push_encoded, push_hex, sec
 use crate::auth::chunks::ChunkVerifier;
 use crate::auth::payload::{CONTENT_SHA256, Payload};
 use crate::auth::scope::{Credential, Place};
-use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse, unknown_key};
+use crate::auth::signer::signer;
+use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::request::head::Head;
 
 /// The only supported algorithm, as clients name it.
@@ -32,6 +33,10 @@ const EXPIRES_MAX_S: i64 = 7 * 24 * 60 * 60;
 /// the date is in the query, and the body is not signed.
 const UNSIGNED: [&str; 3] = [CONTENT_SHA256, "x-amz-date", "x-amz-user-agent"];
 
+/// The session token of a temporary key, in a header and in the query of a presigned URL.
+const TOKEN_HEADER: &str = "x-amz-security-token";
+const TOKEN_PARAMETER: &str = "X-Amz-Security-Token";
+
 #[derive(Debug)]
 struct Signature<'a> {
     credential: Credential<'a>,
@@ -42,6 +47,8 @@ struct Signature<'a> {
     date: String,
     /// The body's hash, or the keyword instead.
     body: &'a str,
+    /// The session token of a temporary key.
+    token: Option<&'a str>,
 }
 
 /// Returns the key that signed a request in the `Authorization` header, and the signed payload.
@@ -50,41 +57,26 @@ pub(super) fn verify_header(
     head: &Head,
     now_s: i64,
 ) -> S3Result<(Arc<ActiveKey>, Payload)> {
-    let header = head.fields.text("authorization").unwrap_or_default().trim();
-    let malformed = |why: &str| Place::Header.malformed(why);
-    let parts = header.strip_prefix(ALGORITHM).unwrap_or_default();
-    let mut found = [None; 3];
-    for part in parts.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        const NAMES: [&str; 3] = ["Credential", "SignedHeaders", "Signature"];
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        let Some(number) = NAMES.iter().position(|known| *known == name.trim()) else {
-            return Err(malformed(&format!("it has an unknown part: {name}")));
-        };
-        if found[number].replace(value.trim()).is_some() {
-            return Err(malformed(&format!("it has two parts {name}")));
-        }
+    let found = Signature::from_header(head, &["s3"], None, now_s)?;
+    let payload = Payload::from_text(found.body)?;
+    found.verify(keys, head, payload, now_s)
+}
+
+/// Returns the key that signed a request to STS, whose body has the hash `body`. The body contains
+/// the limits of a session, so that it must be signed.
+pub(super) fn verify_body(
+    keys: &AllKeys,
+    head: &Head,
+    body: &str,
+    now_s: i64,
+) -> S3Result<Arc<ActiveKey>> {
+    if head.fields.text(CONTENT_SHA256).is_some_and(|claimed| !claimed.eq_ignore_ascii_case(body)) {
+        let message = format!("The body of the request does not have the hash in {CONTENT_SHA256}");
+        return Err(refuse(S3ErrorCode::XAmzContentSha256Mismatch, message));
     }
-    let [credential, signed_headers, signature] = found;
-    let missing = |name: &str| malformed(&format!("it has no {name}"));
-    let credential = credential.ok_or_else(|| missing("Credential"))?;
-    let credential = Credential::parse(credential, Place::Header)?;
-    let signed_headers = signed_headers.ok_or_else(|| missing("SignedHeaders"))?;
-    let signature = signature.ok_or_else(|| missing("Signature"))?;
-    let date = date_of_fields(head)?;
-    if date.get(..8) != Some(credential.date) {
-        return Err(malformed("the date of its Credential is not that of the request"));
-    }
-    let body = head.fields.text(CONTENT_SHA256).ok_or_else(|| {
-        let message = format!("Missing required header for this request: {CONTENT_SHA256}");
-        refuse(S3ErrorCode::InvalidRequest, message)
-    })?;
-    let skew_s = seconds_of(&date).unwrap_or_default() - now_s;
-    if skew_s.abs() > SKEW_MAX_S {
-        return Err(too_skewed(&date, now_s));
-    }
-    let found = Signature { credential, signed_headers, signature, date, body };
-    let payload = Payload::from_text(body)?;
-    found.verify(keys, head, payload)
+    let found = Signature::from_header(head, &["s3", "sts"], Some(body), now_s)?;
+    let (key, _payload) = found.verify(keys, head, Payload::Plain { sha256: None }, now_s)?;
+    Ok(key)
 }
 
 /// Returns the key that signed a presigned URL, and the signed payload.
@@ -153,8 +145,21 @@ pub(super) fn verify_query(
         let message = "A presigned URL has no signatures of chunks";
         return Err(refuse(S3ErrorCode::NotImplemented, message));
     }
+    let token = token_of_url(head)?;
     let date = date.to_owned();
-    Signature { credential, signed_headers, signature, date, body }.verify(keys, head, payload)
+    let found = Signature { credential, signed_headers, signature, date, body, token };
+    found.verify(keys, head, payload, now_s)
+}
+
+/// Returns the session token of a presigned URL: a parameter, or a header that must be signed.
+fn token_of_url(head: &Head) -> S3Result<Option<&str>> {
+    match (head.query.get(TOKEN_PARAMETER), head.fields.text(TOKEN_HEADER)) {
+        (Some(token), Some(header)) if token != header => {
+            let message = "The header x-amz-security-token differs from the parameter of the query";
+            Err(refuse(S3ErrorCode::InvalidRequest, message))
+        }
+        (token, header) => Ok(token.or(header)),
+    }
 }
 
 /// Fails unless a presigned URL is currently valid.
@@ -190,17 +195,62 @@ fn check_validity(date: &str, expires: &str, now_s: i64) -> S3Result<()> {
     Ok(())
 }
 
-impl Signature<'_> {
+impl<'a> Signature<'a> {
+    /// Returns the signature in a request's `Authorization` header, for one of these services.
+    /// Without the hash of a `body`, the request must have a header with it.
+    fn from_header(
+        head: &'a Head,
+        services: &[&str],
+        body: Option<&'a str>,
+        now_s: i64,
+    ) -> S3Result<Self> {
+        let header = head.fields.text("authorization").unwrap_or_default().trim();
+        let malformed = |why: &str| Place::Header.malformed(why);
+        let parts = header.strip_prefix(ALGORITHM).unwrap_or_default();
+        let mut found = [None; 3];
+        for part in parts.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            const NAMES: [&str; 3] = ["Credential", "SignedHeaders", "Signature"];
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let Some(number) = NAMES.iter().position(|known| *known == name.trim()) else {
+                return Err(malformed(&format!("it has an unknown part: {name}")));
+            };
+            if found[number].replace(value.trim()).is_some() {
+                return Err(malformed(&format!("it has two parts {name}")));
+            }
+        }
+        let [credential, signed_headers, signature] = found;
+        let missing = |name: &str| malformed(&format!("it has no {name}"));
+        let credential = credential.ok_or_else(|| missing("Credential"))?;
+        let credential = Credential::parse_for(credential, Place::Header, services)?;
+        let signed_headers = signed_headers.ok_or_else(|| missing("SignedHeaders"))?;
+        let signature = signature.ok_or_else(|| missing("Signature"))?;
+        let date = date_of_fields(head)?;
+        if date.get(..8) != Some(credential.date) {
+            return Err(malformed("the date of its Credential is not that of the request"));
+        }
+        let body = body.or_else(|| head.fields.text(CONTENT_SHA256)).ok_or_else(|| {
+            let message = format!("Missing required header for this request: {CONTENT_SHA256}");
+            refuse(S3ErrorCode::InvalidRequest, message)
+        })?;
+        let skew_s = seconds_of(&date).unwrap_or_default() - now_s;
+        if skew_s.abs() > SKEW_MAX_S {
+            return Err(too_skewed(&date, now_s));
+        }
+        let token = head.fields.text(TOKEN_HEADER);
+        Ok(Self { credential, signed_headers, signature, date, body, token })
+    }
+
     /// Verifies the signature, and adds to the payload the state for verifying chunk signatures.
     fn verify(
         self,
         keys: &AllKeys,
         head: &Head,
         payload: Payload,
+        now_s: i64,
     ) -> S3Result<(Arc<ActiveKey>, Payload)> {
         check_signed_headers(head, self.signed_headers)?;
         let access_key = self.credential.access_key;
-        let key = keys.find(access_key).ok_or_else(|| unknown_key(access_key))?;
+        let key = signer(keys, access_key, self.token, now_s)?;
         let mut path = String::with_capacity(head.target.len());
         push_encoded(&mut path, head.path.as_deref().unwrap_or_default());
         let mismatch = || {
@@ -460,6 +510,51 @@ mod tests {
     }
 
     #[test]
+    fn body_of_a_request_to_sts_is_signed_without_a_header() {
+        let date = "20130524T000000Z";
+        let keys = keys();
+        for (service, claimed, expected) in [
+            ("sts", None, ""),
+            ("s3", None, ""),
+            ("s3", Some(EMPTY), ""),
+            ("s3", Some(Payload::UNSIGNED), "XAmzContentSHA256Mismatch"),
+            ("ec2", None, "AuthorizationHeaderMalformed"),
+        ] {
+            let credential =
+                format!("AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/{service}/aws4_request");
+            let found = Signature {
+                credential: Credential::parse_for(&credential, Place::Header, &[service]).unwrap(),
+                signed_headers: "host;x-amz-date",
+                signature: "",
+                date: date.to_owned(),
+                body: EMPTY,
+                token: None,
+            };
+            let mut fields = vec![("Host", "a"), ("x-amz-date", date)];
+            fields.extend(claimed.map(|claimed| (CONTENT_SHA256, claimed)));
+            let plain = head("POST /", &fields);
+            let text = found.string_to_sign(&found.canonical(&plain, "/", Blanks::Ascii));
+            let key = keys.find(found.credential.access_key).unwrap();
+            let mut signature = String::new();
+            if let Some(secret) = key.signing_key(found.credential.scope) {
+                push_hex(&mut signature, hmac::sign(&secret, text.as_bytes()).as_ref());
+            }
+            let authorization = format!(
+                "{ALGORITHM} Credential={credential}, SignedHeaders=host;x-amz-date, \
+                 Signature={signature}"
+            );
+            fields.push(("Authorization", &*authorization));
+            let signed = head("POST /", &fields);
+            let verified = |body| {
+                let error = verify_body(&keys, &signed, body, NOW_S).err();
+                error.map(|error| error.code().as_str().to_owned()).unwrap_or_default()
+            };
+            assert_eq!(verified(EMPTY), expected, "{service} {claimed:?}");
+            assert_ne!(verified(&EMPTY.replace('e', "f")), "", "{service}");
+        }
+    }
+
+    #[test]
     fn value_is_signed_with_the_blanks_of_either_kind() {
         let date = "20130524T000000Z";
         let credential = "AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request";
@@ -479,6 +574,7 @@ mod tests {
                 signature: "",
                 date: date.to_owned(),
                 body: EMPTY,
+                token: None,
             };
             let text = unsigned.string_to_sign(&unsigned.canonical(&plain, "/b/k", blanks));
             let keys = keys();

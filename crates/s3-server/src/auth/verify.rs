@@ -1,9 +1,13 @@
 //! Recognizes a signature's kind, and verifies it.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ring::digest::{SHA256, digest};
+
 use crate::access::authorize::Principal;
-use crate::access::keys::key_ring::AllKeys;
+use crate::access::keys::key_ring::{ActiveKey, AllKeys};
+use crate::auth::canonical::push_hex;
 use crate::auth::payload::Payload;
 use crate::auth::{v2, v4};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
@@ -65,8 +69,7 @@ impl Verified {
 /// The S3 error for each kind of signature, and `InvalidArgument` for a request with two
 /// signatures.
 pub(crate) fn verify(keys: &AllKeys, head: &mut Head) -> S3Result<Verified> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    verify_at(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), keys, head)
+    verify_at(now_s(), keys, head)
 }
 
 fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> {
@@ -106,6 +109,26 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
     };
     move_to_fields(head)?;
     Ok(Verified { principal: Principal::Key(key), payload })
+}
+
+/// Returns the key that signed a request to STS in a header, and its whole body.
+///
+/// # Errors
+/// The S3 error for a missing or wrong signature.
+pub(crate) fn verify_body(keys: &AllKeys, head: &Head, body: &[u8]) -> S3Result<Arc<ActiveKey>> {
+    check_repeated(head)?;
+    if signature_kinds(head) != [true, false, false] {
+        let message = "A request for a temporary key must be signed in the header Authorization";
+        return Err(refuse(S3ErrorCode::AccessDenied, message));
+    }
+    let mut hash = String::with_capacity(64);
+    push_hex(&mut hash, digest(&SHA256, body).as_ref());
+    v4::verify_body(keys, head, &hash, now_s())
+}
+
+fn now_s() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Returns `true` for each of three signatures in a request: in a header, of version 4 in the
@@ -235,11 +258,8 @@ fn unsupported(text: &str) -> S3Error {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::access::keys::credentials::Credentials;
-    use crate::access::keys::key_ring::ActiveKey;
     use crate::request::head::tests::head;
 
     fn keys() -> AllKeys {

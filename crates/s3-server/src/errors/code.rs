@@ -46,10 +46,12 @@ codes! {
     BucketNotEmpty: CONFLICT;
     EntityTooLarge: BAD_REQUEST;
     EntityTooSmall: BAD_REQUEST;
+    ExpiredToken: BAD_REQUEST;
     IllegalVersioningConfigurationException: BAD_REQUEST;
     IncompleteBody: BAD_REQUEST;
     InternalError: INTERNAL_SERVER_ERROR;
     InvalidAccessKeyId: FORBIDDEN;
+    InvalidAction: BAD_REQUEST;
     InvalidArgument: BAD_REQUEST;
     InvalidBucketAclWithObjectOwnership: BAD_REQUEST;
     InvalidBucketName: BAD_REQUEST;
@@ -69,18 +71,21 @@ codes! {
     InvalidStorageClass: BAD_REQUEST;
     InvalidTag: BAD_REQUEST;
     InvalidTargetBucketForLogging: BAD_REQUEST;
+    InvalidToken: BAD_REQUEST;
     InvalidURI: BAD_REQUEST;
     KeyTooLongError: BAD_REQUEST;
     KmsNotFound = "KMS.NotFoundException": BAD_REQUEST;
     MalformedACLError: BAD_REQUEST;
     MalformedPOSTRequest: BAD_REQUEST;
     MalformedPolicy: BAD_REQUEST;
+    MalformedPolicyDocument: BAD_REQUEST;
     MalformedTrailerError: BAD_REQUEST;
     MalformedXML: BAD_REQUEST;
     MaxMessageLengthExceeded: BAD_REQUEST;
     MaxPostPreDataLengthExceededError: BAD_REQUEST;
     MetadataTooLarge: BAD_REQUEST;
     MethodNotAllowed: METHOD_NOT_ALLOWED;
+    MissingAction: BAD_REQUEST;
     MissingContentLength: LENGTH_REQUIRED;
     MissingRequestBodyError: BAD_REQUEST;
     MissingSecurityHeader: BAD_REQUEST;
@@ -99,6 +104,7 @@ codes! {
     NotModified: NOT_MODIFIED;
     ObjectLockConfigurationNotFoundError: NOT_FOUND;
     OwnershipControlsNotFoundError: NOT_FOUND;
+    PackedPolicyTooLarge: BAD_REQUEST;
     PreconditionFailed: PRECONDITION_FAILED;
     /// Ceph's code for an exceeded quota; S3 has none. Clients do not retry after status 403.
     QuotaExceeded: FORBIDDEN;
@@ -114,6 +120,7 @@ codes! {
     StorageFull = "XHaulStorageFull": INSUFFICIENT_STORAGE;
     UnexpectedContent: BAD_REQUEST;
     UnresolvableGrantByEmailAddress: BAD_REQUEST;
+    ValidationError: BAD_REQUEST;
     /// A website's host that names no bucket.
     WebsiteRedirect: MOVED_PERMANENTLY;
     /// A body whose SHA-256 differs from the signed one.

@@ -41,6 +41,7 @@ use crate::request::name::is_bucket_name;
 use crate::request::operation::Operation;
 use crate::request::trailer::Trailer;
 use crate::service::request::Request;
+use crate::sts;
 
 /// A request whose head was received.
 pub(crate) struct Received {
@@ -87,6 +88,8 @@ impl Front {
         let verified = match head.method {
             // A preflight request, which a browser sends without a signature.
             Method::OPTIONS => Ok(Verified::anonymous()),
+            // The signature covers the body, which has not arrived yet.
+            _ if head.is_for_sts() => self.check(&head).map(|()| Verified::anonymous()),
             _ => self.check(&head).and_then(|()| self.verify(&mut head)),
         };
         // A presigned URL may contain headers that select the operation: `head` has them only now.
@@ -116,7 +119,8 @@ impl Front {
 
     /// Rejects requests that no client may send.
     fn check(&self, head: &Head) -> S3Result<()> {
-        if self.is_read_only && !head.is_read() {
+        // A temporary key changes nothing in the store.
+        if self.is_read_only && !head.is_read() && !head.is_for_sts() {
             let message = "This server is read-only: send changes to the server of the store";
             return Err(refuse(S3ErrorCode::AccessDenied, message));
         }
@@ -160,7 +164,9 @@ impl Front {
             match head.is_website {
                 // Boxed, so that the futures of S3 requests stay small.
                 true => Box::pin(self.visit(received, body, &mut accounts, id)).await,
-                false => Outcome::new(self.execute(received, body, &mut accounts).await, &head, id),
+                false => {
+                    Outcome::new(self.execute(received, body, &mut accounts, id).await, &head, id)
+                }
             }
         };
         // The span gives log lines about failures the identifier, too. It costs a thirtieth of a
@@ -191,6 +197,7 @@ impl Front {
         received: Received,
         body: RequestBody,
         accounts: &mut Accounts,
+        id: &str,
     ) -> S3Result<Answer> {
         let head = &received.head;
         if head.method == Method::OPTIONS {
@@ -198,6 +205,11 @@ impl Front {
         }
         if let Some(answer) = health::answer(&self.haul.store(), head) {
             return Ok(answer);
+        }
+        if head.is_for_sts() {
+            received.verified?;
+            let temporary = sts::answer::answer(&self.haul, head, body, accounts.changes(), id);
+            return Box::pin(temporary).await;
         }
         if received.operation == Some(Operation::PostObject) {
             let Received { head, connection, memory, verified, .. } = received;
@@ -316,10 +328,12 @@ impl Front {
     }
 }
 
-/// Returns the operation that a request asks for; `None` for a preflight request.
+/// Returns the operation that a request asks for; `None` for a preflight request, and for one to
+/// STS.
 fn operation_of(head: &Head) -> S3Result<Option<Operation>> {
     match head.method {
         Method::OPTIONS => Ok(None),
+        _ if head.is_for_sts() => Ok(None),
         _ => Operation::from_request(head).map(Some),
     }
 }

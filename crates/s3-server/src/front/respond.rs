@@ -8,6 +8,7 @@ use crate::answer::{Answer, Content};
 use crate::errors::{S3Error, S3ErrorCode, S3Result};
 use crate::front::response::Source;
 use crate::request::head::Head;
+use crate::sts::document::error_document;
 use crate::xml::writer::Xml;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
@@ -77,6 +78,7 @@ fn error_answer(error: &S3Error, head: &Head, id: &str) -> Answer {
     if code != S3ErrorCode::NotModified {
         let (kind, document) = match head.is_website {
             true => ("text/html; charset=utf-8", page(error, head, id)),
+            false if head.is_for_sts() => ("application/xml", error_document(error, id)),
             false => ("application/xml", document(error, head, id)),
         };
         answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));

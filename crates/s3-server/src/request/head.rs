@@ -147,9 +147,21 @@ impl Head {
 
     /// Returns `true` for a file upload with an HTML form.
     pub(crate) fn is_form(&self) -> bool {
+        self.posts("multipart/form-data")
+    }
+
+    /// Returns `true` for a request to the Security Token Service, whose form has the action.
+    pub(crate) fn is_for_sts(&self) -> bool {
+        self.raw_path() == "/"
+            && self.name.bucket.is_empty()
+            && self.posts("application/x-www-form-urlencoded")
+    }
+
+    /// Returns `true` for a POST whose body has this type.
+    fn posts(&self, expected: &str) -> bool {
         let kind = self.fields.text("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
-        self.method == Method::POST && kind.eq_ignore_ascii_case("multipart/form-data")
+        self.method == Method::POST && kind.eq_ignore_ascii_case(expected)
     }
 }
 

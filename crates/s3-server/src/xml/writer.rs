@@ -14,8 +14,17 @@ pub(crate) struct Xml {
 impl Xml {
     /// Returns an S3 document whose root element has the content that `write` writes.
     pub(crate) fn document(root: &'static str, write: impl FnOnce(&mut Self)) -> String {
+        Self::with_namespace(root, NAMESPACE, write)
+    }
+
+    /// Returns a document with this namespace.
+    pub(crate) fn with_namespace(
+        root: &'static str,
+        namespace: &'static str,
+        write: impl FnOnce(&mut Self),
+    ) -> String {
         let mut xml = Self::declared();
-        xml.open(&format!("{root} xmlns=\"{NAMESPACE}\""));
+        xml.open(&format!("{root} xmlns=\"{namespace}\""));
         write(&mut xml);
         xml.close(root);
         xml.text

@@ -221,6 +221,22 @@ impl KeyList {
     }
 }
 
+/// Returns bytes in Base32, without padding.
+pub(super) fn base32(bytes: &[u8]) -> String {
+    let (mut text, mut buffer, mut bits) = (String::new(), 0_u32, 0);
+    for byte in bytes {
+        (buffer, bits) = (buffer << 8 | u32::from(*byte), bits + 8);
+        while bits >= 5 {
+            bits -= 5;
+            text.push(char::from(ACCESS_KEY_CHARACTERS[(buffer >> bits & 31) as usize]));
+        }
+    }
+    if bits > 0 {
+        text.push(char::from(ACCESS_KEY_CHARACTERS[(buffer << (5 - bits) & 31) as usize]));
+    }
+    text
+}
+
 /// Fails for rights that requests without a signature cannot have.
 pub(super) fn check_anonymous(rights: Rights) -> Result<()> {
     if rights.iter().all(|right| matches!(right, Right::Read | Right::List)) {
@@ -264,6 +280,21 @@ mod tests {
         assert!(!format!("{list:?}").contains(&first.secret_key));
         assert!(list.remove(&first.access_key) && !list.remove(&first.access_key));
         assert_eq!(list.keys(), [second]);
+    }
+
+    #[test]
+    fn base32_is_that_of_rfc_4648() {
+        for (text, encoded) in [
+            ("", ""),
+            ("f", "MY"),
+            ("fo", "MZXQ"),
+            ("foo", "MZXW6"),
+            ("foob", "MZXW6YQ"),
+            ("fooba", "MZXW6YTB"),
+            ("foobar", "MZXW6YTBOI"),
+        ] {
+            assert_eq!(base32(text.as_bytes()), encoded);
+        }
     }
 
     #[test]

@@ -12,6 +12,11 @@ use ring::hmac;
 use crate::access::keys::credentials::Credentials;
 use crate::access::keys::key::{Key, KeyList};
 use crate::access::keys::policies::PolicyList;
+use crate::access::keys::seal::SealingKey;
+use crate::access::keys::session::{
+    Claims, Issuer, NamedIssuer, OpenedTokens, SessionSecret, TemporaryKey, UnopenedToken,
+    session_secret,
+};
 use crate::access::rights::Grant;
 use crate::acl::owner::ADMINISTRATOR;
 use crate::policy::statement::Policy;
@@ -21,6 +26,8 @@ use crate::policy::statement::Policy;
 pub struct KeyRing {
     keys: ArcSwap<Keys>,
     failure: ArcSwapOption<String>,
+    /// `None` if the file has no sealing key.
+    session_secret: Option<SessionSecret>,
 }
 
 impl KeyRing {
@@ -28,7 +35,14 @@ impl KeyRing {
     #[must_use]
     pub fn new(list: KeyList) -> Self {
         let keys = ArcSwap::from_pointee(Keys::of(list));
-        Self { keys, failure: ArcSwapOption::empty() }
+        Self { keys, failure: ArcSwapOption::empty(), session_secret: None }
+    }
+
+    /// Returns this ring with temporary keys that all servers with the same sealing key accept.
+    /// Otherwise the administrator's secret key determines them.
+    #[must_use]
+    pub fn with_sealing_key(self, seal: &SealingKey) -> Self {
+        Self { session_secret: Some(seal.session_secret()), ..self }
     }
 
     /// Replaces all keys. Requests that begin after this returns see the new keys only.
@@ -106,6 +120,8 @@ pub(crate) struct ActiveKey {
     /// `None` for a key that does not expire with a session.
     pub(crate) session: Option<SessionLimits>,
     expires_s: Option<i64>,
+    /// The temporary keys of this key that were used before.
+    sessions: OpenedTokens,
     /// The signing key for the last scope (date and region): deriving it takes four hashes.
     last: ArcSwapOption<ScopeKey>,
 }
@@ -115,6 +131,17 @@ pub(crate) struct ActiveKey {
 pub(crate) struct SessionLimits {
     /// The policy that must allow each request, if the session has one.
     pub(crate) policy: Option<Arc<Policy>>,
+}
+
+/// The reason why no key has signed a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoSigner {
+    /// The access key, or the parent of a temporary key, is unknown, disabled or expired.
+    Unknown,
+    /// The session token is malformed, or belongs to another access key.
+    InvalidToken,
+    /// The session has ended.
+    ExpiredToken,
 }
 
 /// The key that verifies signatures for one date and region.
@@ -135,6 +162,7 @@ impl ActiveKey {
             policies,
             session: None,
             expires_s: key.expires.map(unix_s),
+            sessions: OpenedTokens::default(),
             last: ArcSwapOption::empty(),
         }
     }
@@ -151,25 +179,41 @@ impl ActiveKey {
             policies: Arc::default(),
             session: None,
             expires_s: None,
+            sessions: OpenedTokens::default(),
             last: ArcSwapOption::empty(),
         }
     }
 
-    /// Returns this key with the limits of a session.
-    #[cfg(test)]
-    pub(crate) fn limited(&self, session: SessionLimits) -> Self {
+    /// Returns a temporary key with this key's rights and the limits of a session.
+    pub(crate) fn limited(&self, pair: Credentials, limits: SessionLimits, expires_s: i64) -> Self {
         Self {
-            access_key: Arc::clone(&self.access_key),
-            secret_key: self.secret_key.clone(),
+            access_key: pair.access_key.into(),
+            secret_key: pair.secret_key,
             user: self.user.clone(),
             creates_buckets: self.creates_buckets,
-            reads_metrics: self.reads_metrics,
+            reads_metrics: false,
             grants: Arc::clone(&self.grants),
             policies: Arc::clone(&self.policies),
-            session: Some(session),
-            expires_s: self.expires_s,
+            session: Some(limits),
+            expires_s: Some(self.expires_s.map_or(expires_s, |end| end.min(expires_s))),
+            sessions: OpenedTokens::default(),
             last: ArcSwapOption::empty(),
         }
+    }
+
+    /// Returns the key's name in the logs: the access key, and for a temporary key its user.
+    pub(crate) fn log_name(&self) -> Arc<str> {
+        match &self.session {
+            None => Arc::clone(&self.access_key),
+            Some(_) => {
+                let user = self.user.as_deref().unwrap_or(ADMINISTRATOR);
+                format!("{}/{user}", self.access_key).into()
+            }
+        }
+    }
+
+    fn issuer(&self) -> Issuer<'_> {
+        Issuer::Key { access_key: &self.access_key, secret_key: &self.secret_key }
     }
 
     /// Returns the time at which the key expires, in seconds since 1970.
@@ -194,16 +238,18 @@ impl ActiveKey {
         let mut parts = scope.split('/');
         let (date, region) = (parts.next()?, parts.next()?);
         let is_region = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        let service = parts.next().filter(|service| matches!(*service, "s3" | "sts"))?;
         let is_scope =
-            parts.eq(["s3", "aws4_request"]) && !region.is_empty() && region.bytes().all(is_region);
+            parts.eq(["aws4_request"]) && !region.is_empty() && region.bytes().all(is_region);
         if !is_scope {
             return None;
         }
         let secret = format!("AWS4{}", self.secret_key).into_bytes();
-        let derived = [date, region, "s3", "aws4_request"].into_iter().fold(secret, |key, part| {
-            let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
-            hmac::sign(&key, part.as_bytes()).as_ref().to_vec()
-        });
+        let derived =
+            [date, region, service, "aws4_request"].into_iter().fold(secret, |key, part| {
+                let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+                hmac::sign(&key, part.as_bytes()).as_ref().to_vec()
+            });
         let key = Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &derived));
         let derived = ScopeKey { scope: scope.to_owned(), key: Arc::clone(&key) };
         self.last.store(Some(Arc::new(derived)));
@@ -236,6 +282,68 @@ impl AllKeys {
         let key = self.find_any(access_key)?;
         let is_valid = |expires_s: i64| unix_s(SystemTime::now()) < expires_s;
         key.expires_s.is_none_or(is_valid).then_some(key)
+    }
+
+    /// Returns the key that signs requests with this access key and session token.
+    ///
+    /// # Errors
+    /// The reason why there is no such key, or no such session.
+    pub(crate) fn signer(
+        &self,
+        access_key: &str,
+        token: Option<&str>,
+        now_s: i64,
+    ) -> Result<Arc<ActiveKey>, NoSigner> {
+        let Some(token) = token else { return self.find(access_key).ok_or(NoSigner::Unknown) };
+        let unopened = UnopenedToken::decode(token).ok_or(NoSigner::InvalidToken)?;
+        let parent = match unopened.issuer() {
+            Some(NamedIssuer::Key(parent)) => self.find(parent).ok_or(NoSigner::Unknown)?,
+            Some(NamedIssuer::Provider(_)) | None => return Err(NoSigner::InvalidToken),
+        };
+        let key = match parent.sessions.get(token) {
+            Some(key) => key,
+            None => {
+                let key = self.open(&unopened, &parent).ok_or(NoSigner::InvalidToken)?;
+                let key = Arc::new(key);
+                parent.sessions.insert(token, &key);
+                key
+            }
+        };
+        match key.expires_s.is_some_and(|end| now_s >= end) {
+            _ if *key.access_key != *access_key => Err(NoSigner::InvalidToken),
+            true => Err(NoSigner::ExpiredToken),
+            false => Ok(key),
+        }
+    }
+
+    /// Opens a token of a key's session.
+    fn open(&self, token: &UnopenedToken, parent: &ActiveKey) -> Option<ActiveKey> {
+        let (server, issuer) = (self.session_secret()?, parent.issuer());
+        let claims = Claims::open(token, &server, issuer)?;
+        let policy = match &claims.policy {
+            Some(text) => Some(Arc::new(Policy::parse_for_users(text).ok()?)),
+            None => None,
+        };
+        let (access_key, secret_key) = (claims.access_key(), claims.secret_key(&server, issuer));
+        let pair = Credentials { access_key, secret_key };
+        Some(parent.limited(pair, SessionLimits { policy }, claims.expires_s))
+    }
+
+    /// Starts a session of a key; `None` if the server has no secret for sessions, or if the kernel
+    /// has no random bytes.
+    pub(crate) fn start_session(
+        &self,
+        parent: &ActiveKey,
+        claims: &Claims,
+    ) -> Option<TemporaryKey> {
+        claims.seal(&self.session_secret()?, parent.issuer())
+    }
+
+    /// Returns the secret for sessions: that of the sealing key, or of the administrator.
+    fn session_secret(&self) -> Option<SessionSecret> {
+        let ring = self.ring.as_ref().and_then(|ring| ring.session_secret);
+        let administrator = self.administrator.as_ref();
+        ring.or_else(|| administrator.map(|key| session_secret(key.secret_key.as_bytes())))
     }
 
     /// Returns `true` for the administrator's name, and for each user that has a key.
@@ -308,6 +416,47 @@ mod tests {
     }
 
     #[test]
+    fn session_ends_at_its_expiry_and_with_its_parent() {
+        let mut list = KeyList::default();
+        let parent = list.create("ann", SystemTime::now()).unwrap().access_key.clone();
+        let seal = SealingKey::generate().unwrap();
+        let ring = Arc::new(KeyRing::new(list.clone()).with_sealing_key(&seal));
+        let all = AllKeys { administrator: None, ring: Some(Arc::clone(&ring)) };
+        let claims = Claims::new(1000, None, None).unwrap();
+        let session = all.start_session(&all.find(&parent).unwrap(), &claims).unwrap();
+        let (access_key, token) = (&*session.access_key, Some(&*session.token));
+        let signer = |all: &AllKeys, now_s| all.signer(access_key, token, now_s).err();
+        assert_eq!(signer(&all, 999), None);
+        // The token was opened before.
+        assert_eq!(signer(&all, 999), None);
+        assert_eq!(signer(&all, 1000), Some(NoSigner::ExpiredToken));
+        assert_eq!(all.signer(&parent, token, 0).err(), Some(NoSigner::InvalidToken));
+        assert_eq!(all.signer(access_key, None, 0).err(), Some(NoSigner::Unknown));
+        let key = all.signer(access_key, token, 0).unwrap();
+        assert_eq!(key.secret_key, session.secret_key);
+        assert_eq!(&*key.log_name(), &*format!("{access_key}/ann"));
+        // A server that takes over has the same sealing key; another one has not.
+        let earlier = list.clone();
+        let server = |seal: &SealingKey| {
+            let ring = Arc::new(KeyRing::new(earlier.clone()).with_sealing_key(seal));
+            AllKeys { administrator: None, ring: Some(ring) }
+        };
+        assert_eq!(signer(&server(&seal), 0), None);
+        let other = server(&SealingKey::generate().unwrap());
+        assert_eq!(signer(&other, 0), Some(NoSigner::InvalidToken));
+        let end = UNIX_EPOCH + Duration::from_secs(u64::MAX / 4);
+        list.key_mut(&parent).unwrap().expires = Some(end);
+        ring.replace(list.clone());
+        assert_eq!(signer(&all, 0), None);
+        list.key_mut(&parent).unwrap().is_disabled = true;
+        ring.replace(list.clone());
+        assert_eq!(signer(&all, 0), Some(NoSigner::Unknown));
+        let none = AllKeys { administrator: None, ring: Some(Arc::new(KeyRing::new(list))) };
+        assert!(none.session_secret().is_none());
+        assert!(server(&seal).session_secret().is_some());
+    }
+
+    #[test]
     fn only_the_whole_secret_is_equal() {
         let key = ActiveKey::administrator(credentials());
         assert!(key.has_secret(b"secret"));
@@ -327,7 +476,7 @@ mod tests {
         assert_ne!(sign("20261127/us-east-1/s3/aws4_request"), first);
         assert_ne!(sign("20261126/us-east-2/s3/aws4_request"), first);
         assert_eq!(sign("20261126/us-east-1/s3/aws4_request"), first);
-        for scope in ["", "a", "20261126//s3/aws4_request", "20261126/a/sts/aws4_request"] {
+        for scope in ["", "a", "20261126//s3/aws4_request", "20261126/a/ec2/aws4_request"] {
             assert_eq!(sign(scope), None, "{scope}");
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! `key` is the model, `policies` has the policies of users and groups, `format` is the text of a
 //! key file, and `seal` protects the secrets in it.
-//! `key_ring` holds a running server's keys, and `key_file` changes their file.
+//! `key_ring` holds a running server's keys, `key_file` changes their file, and `session` has
+//! temporary keys.
 
 pub(crate) mod credentials;
 mod format;
@@ -11,3 +12,4 @@ pub(crate) mod key_file;
 pub(crate) mod key_ring;
 pub(crate) mod policies;
 pub(crate) mod seal;
+pub(crate) mod session;

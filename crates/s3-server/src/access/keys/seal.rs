@@ -7,6 +7,7 @@ use base64_simd::STANDARD as BASE64;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::access::keys::session::{SessionSecret, session_secret};
 use crate::error::{Error, Result};
 
 /// The first word of a sealing key's text.
@@ -41,6 +42,11 @@ impl SealingKey {
     #[must_use]
     pub fn to_text(&self) -> String {
         format!("{TEXT_PREFIX} {}\n", BASE64.encode_to_string(self.0))
+    }
+
+    /// Returns the server's secret for sessions, which is the same in all servers with this key.
+    pub(super) fn session_secret(&self) -> SessionSecret {
+        session_secret(&self.0)
     }
 
     /// Encrypts `secret`, so that only [`Self::open`] with the same `context` decrypts it.

@@ -1,6 +1,7 @@
 //! Verifies a form's signature, which is its policy's signature.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64_simd::STANDARD as BASE64;
 use ring::hmac;
@@ -8,7 +9,8 @@ use ring::hmac;
 use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::auth::canonical::{from_hex, push_hex, seconds_of};
 use crate::auth::scope::{Credential, Place};
-use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse, unknown_key};
+use crate::auth::signer::signer as find_signer;
+use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse};
 use crate::front::forms::fields::FormFields;
 
 /// The form fields that a Version 4 signature needs; the policy is what is signed.
@@ -18,12 +20,17 @@ const V4: [&str; 5] =
 /// The form fields that a Version 2 signature needs.
 const V2: [&str; 3] = ["policy", "AWSAccessKeyId", "signature"];
 
+/// The form field with the session token of a temporary key.
+const TOKEN: &str = "x-amz-security-token";
+
 /// A policy's signature.
 struct Signature<'a> {
     policy: &'a str,
     access_key: &'a str,
     /// The signature's text in the form.
     signature: &'a str,
+    /// The session token of a temporary key.
+    token: Option<&'a str>,
 }
 
 /// Returns the key that signed a form; `None` if the form has no signature field.
@@ -54,7 +61,7 @@ fn verify_v4(keys: &AllKeys, fields: &FormFields) -> S3Result<Arc<ActiveKey>> {
         return Err(invalid_argument("X-Amz-Date", date, message));
     }
     let Credential { access_key, date: day, scope } = Credential::parse(credential, Place::Form)?;
-    let found = Signature { policy, access_key, signature };
+    let found = Signature { policy, access_key, signature, token: value(fields, TOKEN) };
     let key = found.key(keys)?;
     let secret = key.signing_key(scope).filter(|_| date.starts_with(day));
     let is_right = secret.zip(from_hex(signature)).is_some_and(|(secret, claimed)| {
@@ -65,7 +72,11 @@ fn verify_v4(keys: &AllKeys, fields: &FormFields) -> S3Result<Arc<ActiveKey>> {
 
 fn verify_v2(keys: &AllKeys, fields: &FormFields) -> S3Result<Arc<ActiveKey>> {
     let [policy, access_key, signature] = required(fields, V2)?;
-    let found = Signature { policy, access_key, signature };
+    if value(fields, TOKEN).is_some() {
+        let message = "Temporary keys need signatures of version 4";
+        return Err(invalid_argument(TOKEN, "", message));
+    }
+    let found = Signature { policy, access_key, signature, token: None };
     let key = found.key(keys)?;
     let secret = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, key.secret_key.as_bytes());
     let claimed = BASE64.decode_to_vec(signature).unwrap_or_default();
@@ -75,7 +86,7 @@ fn verify_v2(keys: &AllKeys, fields: &FormFields) -> S3Result<Arc<ActiveKey>> {
 
 impl Signature<'_> {
     fn key(&self, keys: &AllKeys) -> S3Result<Arc<ActiveKey>> {
-        keys.find(self.access_key).ok_or_else(|| unknown_key(self.access_key))
+        find_signer(keys, self.access_key, self.token, now_s())
     }
 
     /// Returns the error for a signature that the key did not make.
@@ -93,6 +104,11 @@ impl Signature<'_> {
             .with_field("SignatureProvided", self.signature)
             .with_field("StringToSignBytes", bytes.trim_end())
     }
+}
+
+fn now_s() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 fn value<'a>(fields: &'a FormFields, name: &str) -> Option<&'a str> {

@@ -14,6 +14,7 @@ mod policy_owner;
 mod quotas;
 mod replaced_bucket;
 mod rights;
+mod sessions;
 mod user_policies;
 mod users;
 
