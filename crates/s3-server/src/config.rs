@@ -15,6 +15,7 @@ use crate::audit::AuditLog;
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
 use crate::events::target::EventTargets;
+use crate::oidc::provider::Providers;
 use crate::request::domains::invalid;
 
 /// A server's configuration.
@@ -37,6 +38,9 @@ pub struct Config {
     pub keys: Option<Arc<KeyRing>>,
     /// The key file, which the console changes; `None` if the keys are changed only elsewhere.
     pub key_file: Option<Arc<dyn KeyFile>>,
+    /// The OpenID Connect providers whose users may have temporary keys. Their policies are those of
+    /// `keys`, without which a server has no providers.
+    pub providers: Option<Arc<Providers>>,
     /// The keys with which the server encrypts objects (SSE-S3 and SSE-KMS). Without them, the
     /// server rejects requests for such encryption.
     pub encryption: Option<Arc<EncryptionKeys>>,
@@ -67,6 +71,7 @@ impl Default for Config {
             credentials: None,
             keys: None,
             key_file: None,
+            providers: None,
             encryption: None,
             events: None,
             tls: None,
@@ -88,6 +93,11 @@ impl Config {
         }
         if let Some(credentials) = &self.credentials {
             credentials.check()?;
+        }
+        if self.providers.is_some() && self.keys.is_none() {
+            let why =
+                "the policies of their users are in a key file, which the server does not have";
+            return Err(Error::Provider { why: why.to_owned() });
         }
         let addresses = [self.listen, self.admin].into_iter().chain(self.website);
         if self.credentials.is_some() || self.keys.is_some() {

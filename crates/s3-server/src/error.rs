@@ -106,7 +106,13 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// A bucket policy is malformed or not supported: correct it.
+    /// The configuration of OpenID Connect providers is invalid: correct it.
+    #[error("invalid configuration of providers: {why}")]
+    Provider {
+        /// The reason.
+        why: String,
+    },
+    /// A policy is malformed or not supported: correct it.
     #[error("{why}")]
     Policy {
         /// The reason.

@@ -78,6 +78,14 @@ pub(crate) struct ServeArgs {
     /// The file must not be readable by other users.
     #[arg(long, value_name = "FILE", help_heading = "Server", requires = "keys")]
     sealing_key: Option<PathBuf>,
+    /// Give temporary keys to the users of the OpenID Connect providers in FILE
+    ///
+    /// A JSON file with "providers", a list of objects with name, issuer (a URL), audience (the ID
+    /// of the client for which tokens are issued), and optionally user_claim, policy_claim, and
+    /// policies, a table from values of this claim to lists of policies. The policies are those of
+    /// "haul keys policy". AssumeRoleWithWebIdentity exchanges a token for a temporary key.
+    #[arg(long, value_name = "FILE", help_heading = "Server", requires = "keys")]
+    pub(crate) oidc: Option<PathBuf>,
     /// Encrypt objects with the keys in FILE if the request or the bucket requires it (SSE-S3)
     ///
     /// "haul keys add-encryption-key" creates the file, and adds keys to it. The last key of the

@@ -1,5 +1,6 @@
 //! `haul keys`: creates, changes and lists the keys of a server.
 
+mod file;
 mod policies;
 mod remaining;
 mod show;
@@ -16,14 +17,12 @@ use crate::args::{
 };
 use crate::clock::rfc3339;
 use crate::output::{Output, print_line};
-use crate::report::{Exit, Failure, OrFail, Result, print_message};
+use crate::report::{Failure, OrFail, Result, print_message};
 use crate::secrets::{encryption_keys, key_file};
 
+use file::{EFFECT, read, update, usage};
 use remaining::remaining;
 use show::ANONYMOUS;
-
-/// The message after a change.
-const EFFECT: &str = "running servers apply the change within a second";
 
 pub(crate) fn run(args: &KeysArgs) -> Result {
     let files = &args.files;
@@ -45,15 +44,6 @@ pub(crate) fn run(args: &KeysArgs) -> Result {
             add_encryption_key(file, name.as_deref(), files.json)
         }
     }
-}
-
-/// Changes the key file.
-fn update<T>(files: &KeyFileArgs, change: impl FnOnce(&mut KeyList) -> Result<T>) -> Result<T> {
-    key_file::update(&files.keys, &files.sealing_key, change)
-}
-
-fn read(files: &KeyFileArgs) -> Result<KeyList> {
-    key_file::read(&files.keys, &key_file::read_sealing_key(&files.sealing_key)?)
 }
 
 fn init(files: &KeyFileArgs) -> Result {
@@ -446,8 +436,4 @@ fn after(now: SystemTime, time: std::time::Duration, option: &str) -> Result<Sys
 
 fn no_server_rights() -> Failure {
     Failure::new("requests without a signature can have the rights read and list only")
-}
-
-fn usage(failure: Failure) -> Failure {
-    failure.exit(Exit::Usage)
 }

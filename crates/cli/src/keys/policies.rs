@@ -6,7 +6,7 @@ use haul_s3_server::{Group, KeyList, PolicyHolder, PolicyList};
 use serde_json::{Value, json};
 
 use crate::args::{AttachArgs, GroupArgs, GroupCommand, KeyFileArgs, PolicyCommand};
-use crate::keys::{EFFECT, read, update, usage};
+use crate::keys::file::{EFFECT, read, update, usage};
 use crate::output::{Output, print_line};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 

@@ -1,6 +1,7 @@
 //! `haul serve`: serves a store over S3.
 
 mod backend;
+mod providers;
 
 use std::io;
 use std::sync::Arc;
@@ -79,6 +80,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         credentials: credentials::load(args.credentials.as_deref())?,
         keys: keys.as_ref().map(LiveKeys::ring),
         key_file: keys.as_ref().map(LiveKeys::file),
+        providers: args.oidc.as_deref().map(providers::load).transpose()?,
         encryption: encryption.map(Arc::new),
         events: events.clone(),
         tls: certificates.as_ref().map(acceptor).transpose()?,

@@ -11,7 +11,7 @@ use crate::access::authorize::{self, Principal, authorize};
 use crate::access::bucket_policy::policy_of;
 use crate::access::decision::{self, Basis, Decision, Sources};
 use crate::access::facts::{RequestFacts, RequestedLock};
-use crate::access::keys::key::ANONYMOUS;
+use crate::access::keys::names::ANONYMOUS;
 use crate::access::rights::Right;
 use crate::access::stored_facts::StoredFacts;
 use crate::acl::owner::{ADMINISTRATOR, Owner, owner_named};

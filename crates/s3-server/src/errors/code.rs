@@ -47,6 +47,9 @@ codes! {
     EntityTooLarge: BAD_REQUEST;
     EntityTooSmall: BAD_REQUEST;
     ExpiredToken: BAD_REQUEST;
+    ExpiredTokenException: BAD_REQUEST;
+    /// Clients repeat the request.
+    IdpCommunicationError = "IDPCommunicationError": BAD_REQUEST;
     IllegalVersioningConfigurationException: BAD_REQUEST;
     IncompleteBody: BAD_REQUEST;
     InternalError: INTERNAL_SERVER_ERROR;
@@ -59,6 +62,7 @@ codes! {
     InvalidChunkSizeError: FORBIDDEN;
     InvalidDigest: BAD_REQUEST;
     InvalidEncryptionAlgorithmError: BAD_REQUEST;
+    InvalidIdentityToken: BAD_REQUEST;
     InvalidLocationConstraint: BAD_REQUEST;
     InvalidPart: BAD_REQUEST;
     InvalidPartNumber: RANGE_NOT_SATISFIABLE;

@@ -12,7 +12,7 @@ use http::{Response, StatusCode};
 use crate::access::authorize::Principal;
 use crate::access::decision::Basis;
 use crate::access::facts::Connection;
-use crate::access::keys::key::ANONYMOUS;
+use crate::access::keys::names::ANONYMOUS;
 use crate::answer::Content;
 use crate::audit::{AuditRecord, Changes};
 use crate::bucket_logs::logged::LoggedRequest;

@@ -64,6 +64,7 @@ impl Bucket {
             memory: Arc::new(memory),
             hot: Arc::new(HotObjects::new(0, false)),
             keys: AllKeys { administrator: None, ring: None },
+            providers: None,
             encryption: None,
             events: None,
         };

@@ -11,6 +11,7 @@ use crate::config::{Addresses, Config, Inherited, Limits, Logs};
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::Result;
 use crate::events::target::EventTargets;
+use crate::oidc::provider::Providers;
 use crate::request::domains::Domains;
 use crate::server::bound::Bound;
 
@@ -22,6 +23,7 @@ pub struct Listening {
     pub(crate) listen: Bound,
     pub(crate) admin: Bound,
     pub(super) website: Option<Bound>,
+    pub(super) providers: Option<Arc<Providers>>,
     pub(super) access_keys: AllKeys,
     pub(super) key_file: Option<Arc<dyn KeyFile>>,
     pub(super) encryption: Option<Arc<EncryptionKeys>>,
@@ -64,11 +66,14 @@ impl Listening {
             (website, _) => website,
         };
         let Config { credentials, keys, key_file, encryption, domains, .. } = config;
-        let Config { events, tls, limits, is_read_only, .. } = config;
+        let Config { events, tls, limits, is_read_only, providers, .. } = config;
         let domains = Domains::new(&domains);
         let website_domains = Domains::new(&config.website_domains);
         let administrator = credentials.map(|pair| Arc::new(ActiveKey::administrator(pair)));
         let access_keys = AllKeys { administrator, ring: keys };
+        if let (Some(ring), Some(providers)) = (&access_keys.ring, &providers) {
+            ring.accept_providers(providers.names().map(str::to_owned));
+        }
         let logs = Logs::default();
         Ok(Self {
             listen,
@@ -76,6 +81,7 @@ impl Listening {
             website,
             access_keys,
             key_file,
+            providers,
             encryption,
             events,
             domains,

@@ -35,6 +35,7 @@ use crate::front::handler::Requests;
 use crate::hot::HotObjects;
 use crate::memory::{BodyMemory, PeerMemory};
 use crate::metrics::{Counts, Metrics};
+use crate::oidc::provider::Providers;
 use crate::request::domains::Domains;
 use crate::request::ids::RequestIds;
 use crate::served::ServedStore;
@@ -107,11 +108,8 @@ impl Server {
         let has_websites = website.is_some();
         let listen_all = |bound: Bound| bound.listen(threads, limits.stall_time_max);
         let mut websites = website.map_or(Ok(Vec::new()), listen_all)?.into_iter();
-        let peer_bytes_max = limits.peer_body_memory_bytes_max;
-        let [connections, website_connections, admin_connections] = [(); 3].map(|()| {
-            let new_peer = move || PeerMemory::new(peer_bytes_max);
-            Connections::new(limits.connections_max, limits.peer_connections_max, new_peer)
-        });
+        let [connections, website_connections, admin_connections] =
+            [(); 3].map(|()| count_connections(&limits));
         let metrics = Arc::new(Metrics::new(limits.slow_request_time));
         // TLS copies all bytes, and locking would cost it an additional system call.
         let hot = Arc::new(HotObjects::new(limits.cache_bytes_max, tls.is_none()));
@@ -134,7 +132,9 @@ impl Server {
         let sampler = sampler(&page)?;
         let counts = Counts::new(&metrics);
         let quotas = UserQuotas::start(access_keys.clone(), &store.load());
-        let front = build_front(store, (access_keys, encryption, domains), &limits, metrics, hot);
+        let providers = listening.providers;
+        let clients = Clients { keys: access_keys, providers, domains };
+        let front = build_front(store, clients, encryption, &limits, metrics, hot);
         let front = Arc::new(Front {
             audit: logs.audit,
             website_domains,
@@ -237,6 +237,13 @@ fn listener_options(
     ListenerOptions { connections, peer_rate: None, tls, access_log: None }
 }
 
+/// Returns the limits on the connections to one address.
+fn count_connections(limits: &Limits) -> Arc<Connections<PeerMemory>> {
+    let peer_bytes_max = limits.peer_body_memory_bytes_max;
+    let new_peer = move || PeerMemory::new(peer_bytes_max);
+    Connections::new(limits.connections_max, limits.peer_connections_max, new_peer)
+}
+
 /// Starts the thread that records the console's history.
 fn sampler(page: &Arc<Admin>) -> Result<Sampler> {
     let (history, started) = (Arc::clone(&page.history), page.metrics.started());
@@ -251,15 +258,24 @@ fn open(handle: &reactor::Handle) -> u64 {
     stats.accepted.saturating_sub(stats.closed)
 }
 
+/// The clients of a server: their keys, and the names by which they know the server.
+struct Clients {
+    keys: AllKeys,
+    providers: Option<Arc<Providers>>,
+    domains: Domains,
+}
+
 fn build_front(
     store: Arc<ServedStore>,
-    (keys, encryption, domains): (AllKeys, Option<Arc<EncryptionKeys>>, Domains),
+    clients: Clients,
+    encryption: Option<Arc<EncryptionKeys>>,
     limits: &Limits,
     metrics: Arc<Metrics>,
     hot: Arc<HotObjects>,
 ) -> Front {
     let memory = BodyMemory::new(limits.body_memory_bytes_max, limits.stall_time_max);
     let logs = LogQueue::for_server(limits, &metrics);
+    let Clients { keys, providers, domains } = clients;
     let haul = Haul {
         store,
         limits: limits.clone(),
@@ -267,6 +283,7 @@ fn build_front(
         memory: Arc::new(memory),
         hot,
         keys,
+        providers,
         encryption,
         events: None,
     };

@@ -23,6 +23,7 @@ use crate::events::target::EventTargets;
 use crate::hot::HotObjects;
 use crate::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::metrics::Metrics;
+use crate::oidc::provider::Providers;
 use crate::served::ServedStore;
 use crate::service::request::Request;
 use crate::settings::notification::name::EventName;
@@ -36,6 +37,7 @@ pub(crate) struct Haul {
     pub(crate) memory: Arc<BodyMemory>,
     pub(crate) hot: Arc<HotObjects>,
     pub(crate) keys: AllKeys,
+    pub(crate) providers: Option<Arc<Providers>>,
     pub(crate) encryption: Option<Arc<EncryptionKeys>>,
     pub(crate) events: Option<Arc<EventTargets>>,
 }

@@ -22,11 +22,19 @@ pub(super) struct Session<'a> {
     pub(super) expires: OffsetDateTime,
     /// `None` for a response that does not name its user.
     pub(super) user: Option<&'a str>,
+    /// The provider of a user, and the audience of its token.
+    pub(super) provider: Option<Provider<'a>>,
+}
+
+/// The provider of a user, and the audience of its token.
+pub(super) struct Provider<'a> {
+    pub(super) issuer: &'a str,
+    pub(super) audience: &'a str,
 }
 
 /// Returns the response with a temporary key.
 pub(super) fn session_document(names: &Names, session: &Session<'_>, id: &str) -> String {
-    let Session { key, expires, user } = session;
+    let Session { key, expires, user, provider } = session;
     Xml::with_namespace(names.response, NAMESPACE, |xml| {
         xml.group(names.result, |xml| {
             xml.group("Credentials", |xml| {
@@ -40,6 +48,11 @@ pub(super) fn session_document(names: &Names, session: &Session<'_>, id: &str) -
                     xml.element("AssumedRoleId", format_args!("{user}:{}", key.access_key));
                     xml.element("Arn", format_args!("arn:aws:iam:::user/{user}"));
                 });
+            }
+            if let (Some(user), Some(provider)) = (user, provider) {
+                xml.element("SubjectFromWebIdentityToken", user);
+                xml.element("Provider", provider.issuer);
+                xml.element("Audience", provider.audience);
             }
         });
         xml.group("ResponseMetadata", |xml| xml.element("RequestId", id));
@@ -73,7 +86,7 @@ mod tests {
         };
         let names = Names { response: "AssumeRoleResponse", result: "AssumeRoleResult" };
         let expires = OffsetDateTime::UNIX_EPOCH;
-        let session = Session { key: &key, expires, user: Some("ann") };
+        let session = Session { key: &key, expires, user: Some("ann"), provider: None };
         let text = session_document(&names, &session, "7");
         let expected = "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\
             <AssumeRoleResult><Credentials><AccessKeyId>A</AccessKeyId>\

@@ -6,6 +6,7 @@ use form_urlencoded::parse;
 
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::policy::statement::Policy;
+use crate::sts::document::Names;
 
 /// The version of the interface, which each form names.
 const VERSION: &str = "2011-06-15";
@@ -29,14 +30,27 @@ const POLICY_CHARACTERS_MAX: usize = 2048;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     AssumeRole,
+    AssumeRoleWithWebIdentity,
     GetSessionToken,
 }
 
 impl Action {
-    /// Returns the name, from which the names of the response's elements begin.
-    pub(super) fn name(self) -> &'static str {
+    /// Returns the names of the response's elements.
+    pub(super) fn names(self) -> Names {
+        let (response, result) = match self {
+            Self::AssumeRole => ("AssumeRoleResponse", "AssumeRoleResult"),
+            Self::AssumeRoleWithWebIdentity => {
+                ("AssumeRoleWithWebIdentityResponse", "AssumeRoleWithWebIdentityResult")
+            }
+            Self::GetSessionToken => ("GetSessionTokenResponse", "GetSessionTokenResult"),
+        };
+        Names { response, result }
+    }
+
+    fn name(self) -> &'static str {
         match self {
             Self::AssumeRole => "AssumeRole",
+            Self::AssumeRoleWithWebIdentity => "AssumeRoleWithWebIdentity",
             Self::GetSessionToken => "GetSessionToken",
         }
     }
@@ -44,7 +58,9 @@ impl Action {
     /// Returns the default and the maximum of a session's duration, in seconds.
     fn durations_s(self) -> (i64, i64) {
         match self {
-            Self::AssumeRole => (ROLE_DURATION_S, ROLE_DURATION_S_MAX),
+            Self::AssumeRole | Self::AssumeRoleWithWebIdentity => {
+                (ROLE_DURATION_S, ROLE_DURATION_S_MAX)
+            }
             Self::GetSessionToken => (ROLE_DURATION_S_MAX, TOKEN_DURATION_S_MAX),
         }
     }
@@ -54,6 +70,9 @@ impl Action {
     fn parameters(self) -> &'static [&'static str] {
         match self {
             Self::AssumeRole => &["DurationSeconds", "Policy", "RoleArn", "RoleSessionName"],
+            Self::AssumeRoleWithWebIdentity => {
+                &["DurationSeconds", "Policy", "RoleArn", "RoleSessionName", "WebIdentityToken"]
+            }
             Self::GetSessionToken => &["DurationSeconds"],
         }
     }
@@ -66,6 +85,8 @@ pub(super) struct SessionRequest {
     pub(super) duration_s: i64,
     /// The text of a policy that was parsed without an error.
     pub(super) policy: Option<String>,
+    /// The ID token of a provider; empty without one.
+    pub(super) identity: String,
 }
 
 impl SessionRequest {
@@ -83,6 +104,7 @@ impl SessionRequest {
         }
         let action = match fields.get("Action").map(String::as_str) {
             Some("AssumeRole") => Action::AssumeRole,
+            Some("AssumeRoleWithWebIdentity") => Action::AssumeRoleWithWebIdentity,
             Some("GetSessionToken") => Action::GetSessionToken,
             Some(other) => {
                 let message = format!("Could not find operation {other} for version {VERSION}");
@@ -119,7 +141,8 @@ impl SessionRequest {
             },
         };
         let policy = fields.remove("Policy").map(checked_policy).transpose()?;
-        Ok(Self { action, duration_s, policy })
+        let identity = fields.remove("WebIdentityToken").unwrap_or_default();
+        Ok(Self { action, duration_s, policy, identity })
     }
 }
 
@@ -158,7 +181,12 @@ mod tests {
     #[test]
     fn form_has_an_action_a_duration_and_a_policy() {
         let role = [("Action", "AssumeRole"), ("Version", VERSION), ("RoleArn", "arn:x")];
-        let expected = |action, duration_s| SessionRequest { action, duration_s, policy: None };
+        let expected = |action, duration_s| SessionRequest {
+            action,
+            duration_s,
+            policy: None,
+            identity: String::new(),
+        };
         assert_eq!(parse(&role), Ok(expected(Action::AssumeRole, 3_600)));
         let token = [("Action", "GetSessionToken"), ("DurationSeconds", "129600")];
         assert_eq!(parse(&token), Ok(expected(Action::GetSessionToken, 129_600)));
@@ -176,6 +204,7 @@ mod tests {
             (&[("Action", "AssumeRole"), ("Version", "2010")], "InvalidAction"),
             (&[("Action", "AssumeRole"), ("Action", "AssumeRole")], "ValidationError"),
             (&[("Action", "AssumeRole"), ("PolicyArns.member.1.arn", "a")], "ValidationError"),
+            (&[("Action", "AssumeRole"), ("WebIdentityToken", "a")], "ValidationError"),
             (&[("Action", "AssumeRole"), ("TokenCode", "1")], "ValidationError"),
             (&[("Action", "GetSessionToken"), ("Policy", POLICY)], "ValidationError"),
             (&[("Action", "AssumeRole"), ("DurationSeconds", "899")], "ValidationError"),

@@ -12,7 +12,7 @@ use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
 use haul_s3_server::{
     Config, Credentials, EncryptionKeys, EventTargets, Inherited, KeyFile, KeyRing, Limits,
-    Listener, Listening, Logs, Server, TcpOptions,
+    Listener, Listening, Logs, Providers, Server, TcpOptions,
 };
 use haul_store_pool::{OpenWith, Pool};
 use haul_testing::{ClientStream, Endpoint, PATIENCE, Transport, server_certificate};
@@ -43,6 +43,7 @@ struct Setup {
     keys: Option<Arc<KeyRing>>,
     key_file: Option<Arc<dyn KeyFile>>,
     encryption: Option<Arc<EncryptionKeys>>,
+    providers: Option<Arc<Providers>>,
     admin: &'static str,
     domains: Vec<String>,
     /// The domains of websites; `None` for a server without websites.
@@ -61,6 +62,7 @@ impl Default for Setup {
             keys: None,
             key_file: None,
             encryption: None,
+            providers: None,
             admin: "127.0.0.1:0",
             domains: Vec::new(),
             website_domains: None,
@@ -189,6 +191,20 @@ impl Running {
         server
     }
 
+    /// Starts a server with the policies of a key file and with OpenID Connect providers.
+    pub(crate) fn with_providers(
+        administrator: Credentials,
+        keys: &Arc<KeyRing>,
+        providers: Providers,
+    ) -> Self {
+        let (keys, providers) = (Some(Arc::clone(keys)), Some(Arc::new(providers)));
+        let credentials = Some(administrator);
+        Self::serve(
+            open_in_memory(small()),
+            Setup { credentials, keys, providers, ..Setup::default() },
+        )
+    }
+
     /// Starts a server with the keys of a key file and with encryption keys.
     pub(crate) fn with_keys_and_encryption(
         credentials: Option<Credentials>,
@@ -279,7 +295,7 @@ impl Running {
     }
 
     fn serve(store: Pool, setup: Setup) -> Self {
-        let Setup { transport, credentials, keys, encryption, admin, .. } = setup;
+        let Setup { transport, credentials, keys, encryption, providers, admin, .. } = setup;
         let Setup { key_file, limits, blocking_threads_max, logs, domains, .. } = setup;
         let website = setup.website_domains.is_some().then(|| "127.0.0.1:0".parse().unwrap());
         let website_domains = setup.website_domains.unwrap_or_default();
@@ -290,7 +306,8 @@ impl Running {
         let inherited = Inherited { listen: inherited(transport), ..Inherited::default() };
         let tls = (transport == Transport::Tls).then(acceptor);
         let config = Config { listen, admin, credentials, keys, tls, ..Config::default() };
-        let config = Config { is_plain_http_allowed, encryption, limits, domains, ..config };
+        let config =
+            Config { is_plain_http_allowed, encryption, providers, limits, domains, ..config };
         let events = setup.events;
         let config = Config { key_file, website, website_domains, events, ..config };
         let (stop, stopped) = oneshot::channel();

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use haul_file_store::Quota;
 use serde_json::{Map, Value, json};
 
-use crate::access::keys::key::{Key, KeyList, check, check_anonymous, check_user};
+use crate::access::keys::key::{Key, KeyList, check, check_anonymous};
+use crate::access::keys::names::check_user;
 use crate::access::keys::policies::{PolicyHolder, PolicyList};
 use crate::access::keys::seal::SealingKey;
 use crate::access::rights::{Grant, Rights, Scope};

@@ -8,28 +8,19 @@ use base64_simd::URL_SAFE_NO_PAD as BASE64;
 use haul_file_store::Quota;
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::access::keys::names::{ACCESS_KEY_CHARACTERS, check_user};
 use crate::access::keys::policies::PolicyList;
 use crate::access::rights::{self, Grant, Right, Rights, Scope};
-use crate::acl::owner::ADMINISTRATOR;
 use crate::error::{Error, Result};
 
 /// The prefix of generated access keys.
 const ACCESS_KEY_PREFIX: &str = "HAUL";
-
-/// The alphabet for generated access keys: 32 characters, as in Base32 (RFC 4648).
-const ACCESS_KEY_CHARACTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// The number of random characters in an access key, of 5 bits each.
 const ACCESS_KEY_RANDOM: usize = 16;
 
 /// The number of random bytes in a secret key, which has 40 characters.
 const SECRET_KEY_RANDOM: usize = 30;
-
-/// The maximum length of a user name, in bytes.
-const USER_BYTES_MAX: usize = 64;
-
-/// The user name that stands for requests without a signature.
-pub(crate) const ANONYMOUS: &str = "anonymous";
 
 /// A key pair with its rights.
 #[derive(Clone, PartialEq, Eq)]
@@ -221,41 +212,12 @@ impl KeyList {
     }
 }
 
-/// Returns bytes in Base32, without padding.
-pub(super) fn base32(bytes: &[u8]) -> String {
-    let (mut text, mut buffer, mut bits) = (String::new(), 0_u32, 0);
-    for byte in bytes {
-        (buffer, bits) = (buffer << 8 | u32::from(*byte), bits + 8);
-        while bits >= 5 {
-            bits -= 5;
-            text.push(char::from(ACCESS_KEY_CHARACTERS[(buffer >> bits & 31) as usize]));
-        }
-    }
-    if bits > 0 {
-        text.push(char::from(ACCESS_KEY_CHARACTERS[(buffer << (5 - bits) & 31) as usize]));
-    }
-    text
-}
-
 /// Fails for rights that requests without a signature cannot have.
 pub(super) fn check_anonymous(rights: Rights) -> Result<()> {
     if rights.iter().all(|right| matches!(right, Right::Read | Right::List)) {
         return Ok(());
     }
     invalid("requests without a signature can have the rights read and list only".to_owned())
-}
-
-/// Fails if `user` is no valid user name.
-pub(super) fn check_user(user: &str) -> Result<()> {
-    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte);
-    if user.is_empty() || user.len() > USER_BYTES_MAX || !user.bytes().all(is_valid) {
-        let text = "a user name has 1 to 64 letters, digits or characters of . _ @ + -";
-        return invalid(format!("\"{user}\" cannot be a user: {text}"));
-    }
-    if [ADMINISTRATOR, ANONYMOUS].contains(&user) {
-        return invalid(format!("\"{user}\" cannot be a user: the name is reserved"));
-    }
-    Ok(())
 }
 
 fn invalid<T>(why: String) -> Result<T> {
@@ -280,21 +242,6 @@ mod tests {
         assert!(!format!("{list:?}").contains(&first.secret_key));
         assert!(list.remove(&first.access_key) && !list.remove(&first.access_key));
         assert_eq!(list.keys(), [second]);
-    }
-
-    #[test]
-    fn base32_is_that_of_rfc_4648() {
-        for (text, encoded) in [
-            ("", ""),
-            ("f", "MY"),
-            ("fo", "MZXQ"),
-            ("foo", "MZXW6"),
-            ("foob", "MZXW6YQ"),
-            ("fooba", "MZXW6YTB"),
-            ("foobar", "MZXW6YTBOI"),
-        ] {
-            assert_eq!(base32(text.as_bytes()), encoded);
-        }
     }
 
     #[test]

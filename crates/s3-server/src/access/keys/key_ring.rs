@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -28,6 +28,8 @@ pub struct KeyRing {
     failure: ArcSwapOption<String>,
     /// `None` if the file has no sealing key.
     session_secret: Option<SessionSecret>,
+    /// The names of the OpenID Connect providers whose sessions are accepted.
+    providers: OnceLock<Box<[String]>>,
 }
 
 impl KeyRing {
@@ -35,7 +37,12 @@ impl KeyRing {
     #[must_use]
     pub fn new(list: KeyList) -> Self {
         let keys = ArcSwap::from_pointee(Keys::of(list));
-        Self { keys, failure: ArcSwapOption::empty(), session_secret: None }
+        Self {
+            keys,
+            failure: ArcSwapOption::empty(),
+            session_secret: None,
+            providers: OnceLock::new(),
+        }
     }
 
     /// Returns this ring with temporary keys that all servers with the same sealing key accept.
@@ -43,6 +50,11 @@ impl KeyRing {
     #[must_use]
     pub fn with_sealing_key(self, seal: &SealingKey) -> Self {
         Self { session_secret: Some(seal.session_secret()), ..self }
+    }
+
+    /// Accepts the sessions of these providers. Those of earlier calls remain.
+    pub(crate) fn accept_providers(&self, names: impl Iterator<Item = String>) {
+        self.providers.get_or_init(|| names.collect());
     }
 
     /// Replaces all keys. Requests that begin after this returns see the new keys only.
@@ -80,6 +92,8 @@ pub(crate) struct Keys {
     pub(crate) anonymous: Box<[Grant]>,
     pub(crate) quotas: BTreeMap<String, Quota>,
     pub(crate) policies: PolicyList,
+    /// The temporary keys of providers' users that were used before.
+    sessions: OpenedTokens<ActiveKey>,
 }
 
 impl Keys {
@@ -97,7 +111,15 @@ impl Keys {
         let enabled = enabled.into_iter().map(active);
         let by_access_key = enabled.map(|key| (Arc::clone(&key.access_key), Arc::new(key)));
         let by_access_key = by_access_key.collect();
-        Self { by_access_key, users, disabled, anonymous: anonymous.into(), quotas, policies }
+        Self {
+            by_access_key,
+            users,
+            disabled,
+            anonymous: anonymous.into(),
+            quotas,
+            policies,
+            sessions: OpenedTokens::default(),
+        }
     }
 
     /// Returns the keys that are not disabled, in no particular order.
@@ -121,7 +143,7 @@ pub(crate) struct ActiveKey {
     pub(crate) session: Option<SessionLimits>,
     expires_s: Option<i64>,
     /// The temporary keys of this key that were used before.
-    sessions: OpenedTokens,
+    sessions: OpenedTokens<Self>,
     /// The signing key for the last scope (date and region): deriving it takes four hashes.
     last: ArcSwapOption<ScopeKey>,
 }
@@ -296,19 +318,18 @@ impl AllKeys {
     ) -> Result<Arc<ActiveKey>, NoSigner> {
         let Some(token) = token else { return self.find(access_key).ok_or(NoSigner::Unknown) };
         let unopened = UnopenedToken::decode(token).ok_or(NoSigner::InvalidToken)?;
-        let parent = match unopened.issuer() {
-            Some(NamedIssuer::Key(parent)) => self.find(parent).ok_or(NoSigner::Unknown)?,
-            Some(NamedIssuer::Provider(_)) | None => return Err(NoSigner::InvalidToken),
-        };
-        let key = match parent.sessions.get(token) {
-            Some(key) => key,
-            None => {
-                let key = self.open(&unopened, &parent).ok_or(NoSigner::InvalidToken)?;
-                let key = Arc::new(key);
-                parent.sessions.insert(token, &key);
-                key
+        let key = match unopened.issuer().ok_or(NoSigner::InvalidToken)? {
+            NamedIssuer::Key(parent) => {
+                let parent = self.find(parent).ok_or(NoSigner::Unknown)?;
+                parent.sessions.get_or_open(token, || self.open(&unopened, &parent))
+            }
+            NamedIssuer::Provider(name) => {
+                let keys = self.provider_keys(name).ok_or(NoSigner::Unknown)?;
+                let open = || self.open_for_provider(&unopened, name, &keys);
+                keys.sessions.get_or_open(token, open)
             }
         };
+        let key = key.ok_or(NoSigner::InvalidToken)?;
         match key.expires_s.is_some_and(|end| now_s >= end) {
             _ if *key.access_key != *access_key => Err(NoSigner::InvalidToken),
             true => Err(NoSigner::ExpiredToken),
@@ -316,17 +337,47 @@ impl AllKeys {
         }
     }
 
+    /// Returns the keys of the file, if the server accepts the sessions of this provider.
+    fn provider_keys(&self, name: &str) -> Option<Arc<Keys>> {
+        let ring = self.ring.as_ref()?;
+        let is_accepted = ring.providers.get()?.iter().any(|accepted| accepted == name);
+        is_accepted.then(|| ring.keys.load_full())
+    }
+
+    /// Opens a token of a provider's user, who has the policies of the key file that the session
+    /// names.
+    fn open_for_provider(
+        &self,
+        token: &UnopenedToken,
+        provider: &str,
+        keys: &Keys,
+    ) -> Option<ActiveKey> {
+        let (server, issuer) = (self.session_secret()?, Issuer::Provider(provider));
+        let claims = Claims::open(token, &server, issuer)?;
+        let user = claims.user.as_ref()?;
+        Some(ActiveKey {
+            access_key: claims.access_key().into(),
+            secret_key: claims.secret_key(&server, issuer),
+            user: Some(user.name.as_str().into()),
+            creates_buckets: false,
+            reads_metrics: false,
+            grants: Arc::default(),
+            policies: keys.policies.named(user.policies.iter().map(String::as_str)),
+            session: Some(SessionLimits { policy: session_policy(&claims)? }),
+            expires_s: Some(claims.expires_s),
+            sessions: OpenedTokens::default(),
+            last: ArcSwapOption::empty(),
+        })
+    }
+
     /// Opens a token of a key's session.
     fn open(&self, token: &UnopenedToken, parent: &ActiveKey) -> Option<ActiveKey> {
         let (server, issuer) = (self.session_secret()?, parent.issuer());
         let claims = Claims::open(token, &server, issuer)?;
-        let policy = match &claims.policy {
-            Some(text) => Some(Arc::new(Policy::parse_for_users(text).ok()?)),
-            None => None,
-        };
         let (access_key, secret_key) = (claims.access_key(), claims.secret_key(&server, issuer));
         let pair = Credentials { access_key, secret_key };
-        Some(parent.limited(pair, SessionLimits { policy }, claims.expires_s))
+        let limits = SessionLimits { policy: session_policy(&claims)? };
+        Some(parent.limited(pair, limits, claims.expires_s))
     }
 
     /// Starts a session of a key; `None` if the server has no secret for sessions, or if the kernel
@@ -337,6 +388,17 @@ impl AllKeys {
         claims: &Claims,
     ) -> Option<TemporaryKey> {
         claims.seal(&self.session_secret()?, parent.issuer())
+    }
+
+    /// Starts a session of a provider's user; `None` as in [`Self::start_session`], and if the server
+    /// does not accept the provider's sessions.
+    pub(crate) fn start_provider_session(
+        &self,
+        provider: &str,
+        claims: &Claims,
+    ) -> Option<TemporaryKey> {
+        self.provider_keys(provider)?;
+        claims.seal(&self.session_secret()?, Issuer::Provider(provider))
     }
 
     /// Returns the secret for sessions: that of the sealing key, or of the administrator.
@@ -369,6 +431,12 @@ impl AllKeys {
     pub(crate) fn file_keys(&self) -> Option<Arc<Keys>> {
         self.ring.as_ref().map(|ring| ring.keys.load_full())
     }
+}
+
+/// Returns the policy of a session, if it has one; `None` if the policy cannot be applied.
+fn session_policy(claims: &Claims) -> Option<Option<Arc<Policy>>> {
+    let Some(text) = &claims.policy else { return Some(None) };
+    Policy::parse_for_users(text).ok().map(|policy| Some(Arc::new(policy)))
 }
 
 fn unix_s(time: SystemTime) -> i64 {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::access::keys::key::check_user;
+use crate::access::keys::names::check_user;
 use crate::error::{Error, Result};
 use crate::policy::statement::Policy;
 

@@ -2,6 +2,7 @@
 //! depends on a secret of the server and on the parent's secret key; nothing is stored.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
@@ -11,8 +12,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::{Value, json};
 
-use crate::access::keys::key::base32;
-use crate::access::keys::key_ring::ActiveKey;
+use crate::access::keys::names::base32;
 
 /// The prefix of temporary access keys.
 const ACCESS_KEY_PREFIX: &str = "HAUT";
@@ -38,7 +38,6 @@ pub(crate) enum Issuer<'a> {
     /// A key pair: its access key and its secret key.
     Key { access_key: &'a str, secret_key: &'a str },
     /// An OpenID Connect provider, by its name.
-    #[cfg_attr(not(test), expect(dead_code, reason = "providers are not configured yet"))]
     Provider(&'a str),
 }
 
@@ -245,18 +244,42 @@ impl UnopenedToken {
 }
 
 /// The keys of tokens that were opened before: opening one takes about as long as a small read.
-#[derive(Default)]
-pub(crate) struct OpenedTokens(Mutex<VecDeque<(Box<str>, Arc<ActiveKey>)>>);
+pub(crate) struct OpenedTokens<T>(Mutex<VecDeque<(Box<str>, Arc<T>)>>);
 
-impl OpenedTokens {
-    /// Returns the key of a token.
-    pub(super) fn get(&self, token: &str) -> Option<Arc<ActiveKey>> {
+impl<T> Default for OpenedTokens<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> fmt::Debug for OpenedTokens<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenedTokens").finish_non_exhaustive()
+    }
+}
+
+impl<T> OpenedTokens<T> {
+    /// Returns the key of a token, which is opened unless it was opened before.
+    pub(super) fn get_or_open(
+        &self,
+        token: &str,
+        open: impl FnOnce() -> Option<T>,
+    ) -> Option<Arc<T>> {
+        if let Some(key) = self.get(token) {
+            return Some(key);
+        }
+        let key = Arc::new(open()?);
+        self.insert(token, &key);
+        Some(key)
+    }
+
+    fn get(&self, token: &str) -> Option<Arc<T>> {
         let opened = self.0.lock();
         opened.iter().find(|(known, _)| **known == *token).map(|(_, key)| Arc::clone(key))
     }
 
     /// Remembers the key of a token, in place of the oldest one if there are many.
-    pub(super) fn insert(&self, token: &str, key: &Arc<ActiveKey>) {
+    fn insert(&self, token: &str, key: &Arc<T>) {
         let mut opened = self.0.lock();
         if opened.len() == OPENED_MAX {
             opened.pop_front();
@@ -350,11 +373,7 @@ mod tests {
 
     #[test]
     fn oldest_opened_token_is_forgotten() {
-        use crate::access::keys::credentials::Credentials;
-
-        let credentials = Credentials { access_key: "a".into(), secret_key: "b".into() };
-        let (opened, key) =
-            (OpenedTokens::default(), Arc::new(ActiveKey::administrator(credentials)));
+        let (opened, key) = (OpenedTokens::default(), Arc::new(()));
         for number in 0..=OPENED_MAX {
             opened.insert(&number.to_string(), &key);
         }
