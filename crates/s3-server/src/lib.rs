@@ -33,9 +33,10 @@
 //! - On public addresses the server listens with TLS, unless plain HTTP is allowed explicitly.
 //! - Without keys the server listens on loopback addresses only, and serves only requests whose
 //!   host is a name of this machine, which prevents DNS rebinding by web pages.
-//! - An operation is executed only if the request's key has the right to it, if the key's user owns
-//!   the bucket, or if the bucket policy or an ACL allows it. A key that is removed from the
-//!   [`KeyRing`] is rejected at the next request.
+//! - An operation is executed only if the request's key or a policy of its user has the right to it,
+//!   if the key's user owns the bucket, or if the bucket policy or an ACL allows it; and only if no
+//!   policy denies it, and the policy of the session allows it. A key that is removed from the
+//!   [`KeyRing`] is rejected at the next request, with all temporary keys that it has created.
 //! - Secrets and all signatures are compared in constant time. A response does not depend on the
 //!   kind of signature.
 //! - With an [`AuditLog`], each change and each rejected attempt has a line, which is appended

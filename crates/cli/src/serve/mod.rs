@@ -52,16 +52,22 @@ const MEMORY_BYTES_AMPLE: u64 = 1 << 30;
 /// keep the process from ending.
 const CLOSE_TIME: Duration = Duration::from_secs(5);
 
-/// Serves until a signal requests a stop.
-///
-/// The keys, the configuration, both addresses, the options of the store and the logs are
-/// checked before the store is opened, so that a failed start does not create a store.
-pub(crate) fn run(args: &ServeArgs) -> Result {
+/// Returns the length of the memory. With little of it, freed memory is returned to the kernel.
+fn find_memory() -> u64 {
     let memory_bytes = KernelFiles::default().machine().memory_bytes();
     let memory_bytes = memory_bytes.unwrap_or(MEMORY_BYTES_UNKNOWN);
     if memory_bytes < MEMORY_BYTES_AMPLE {
         keep_little_free_memory();
     }
+    memory_bytes
+}
+
+/// Serves until a signal requests a stop.
+///
+/// The keys, the configuration, both addresses, the options of the store and the logs are
+/// checked before the store is opened, so that a failed start does not create a store.
+pub(crate) fn run(args: &ServeArgs) -> Result {
+    let memory_bytes = find_memory();
     open_store::check(&args.open)?;
     if let Some(option) = args.replication.single_option() {
         args.open.single_dir(option)?;

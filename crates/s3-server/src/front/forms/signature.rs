@@ -140,6 +140,7 @@ pub(super) fn missing(field: &str) -> S3Error {
 mod tests {
     use super::*;
     use crate::access::keys::credentials::Credentials;
+    use crate::access::keys::session::Claims;
 
     const ACCESS_KEY: &str = "AKIAIOSFODNN7EXAMPLE";
 
@@ -238,6 +239,37 @@ mod tests {
             let (code, message) = signer_of(&example(field, Some(value))).unwrap_err();
             assert_eq!(code, expected, "{field} {value}: {message}");
         }
+    }
+
+    #[test]
+    fn temporary_key_signs_with_its_token() {
+        let keys = keys();
+        let claims = Claims::new(i64::MAX, None, None).unwrap();
+        let session = keys.start_session(&keys.find(ACCESS_KEY).unwrap(), &claims).unwrap();
+        let credential = format!("{}/20151229/us-east-1/s3/aws4_request", session.access_key);
+        let key = keys.signer(&session.access_key, Some(&session.token), 0).unwrap();
+        let secret = key.signing_key("20151229/us-east-1/s3/aws4_request").unwrap();
+        let mut signature = String::new();
+        push_hex(&mut signature, hmac::sign(&secret, b"e30=").as_ref());
+        let signed_by = |token: (&str, &str)| {
+            let fields = FormFields::from([
+                ("policy", "e30="),
+                ("x-amz-algorithm", "AWS4-HMAC-SHA256"),
+                ("x-amz-credential", &*credential),
+                ("x-amz-date", "20151229T000000Z"),
+                ("x-amz-signature", &*signature),
+                token,
+            ]);
+            let found = signer(&keys, &fields).map(|key| key.unwrap().access_key.to_string());
+            found.map_err(|error| error.code())
+        };
+        let with = |token: &str| signed_by((TOKEN, token));
+        assert_eq!(with(&session.token), Ok(session.access_key.clone()));
+        assert_eq!(with(&session.token[1..]), Err(S3ErrorCode::InvalidToken));
+        assert_eq!(signed_by(("x-ignore-a", "")), Err(S3ErrorCode::InvalidAccessKeyId));
+        let old = [("policy", "e30="), ("AWSAccessKeyId", ACCESS_KEY), ("signature", "a")];
+        let old = [&old[..], &[(TOKEN, "a")]].concat();
+        assert_eq!(signer_of(&old).unwrap_err().0, S3ErrorCode::InvalidArgument);
     }
 
     #[test]
