@@ -283,6 +283,7 @@ mod tests {
     use crate::access::keys::credentials::Credentials;
     use crate::access::keys::key::KeyList;
     use crate::access::keys::key_ring::KeyRing;
+    use crate::access::keys::policies::PolicyHolder;
 
     #[test]
     fn keys_have_their_rights_and_no_secrets() {
@@ -312,5 +313,22 @@ mod tests {
         let text = json.to_string();
         assert!(!text.contains(&key.secret_key) && !text.contains("root/key"), "{text}");
         assert_eq!(super::json(&AllKeys::default()), serde_json::json!([]));
+    }
+
+    #[test]
+    fn policies_and_groups_are_listed_with_their_holders() {
+        let mut list = KeyList::default();
+        let text = r#"{"Statement":{"Effect":"Allow","Action":"s3:*","Resource":"*"}}"#;
+        let policies = list.policies_mut();
+        policies.put("all", text).unwrap();
+        policies.add_to_group("staff", &["ben".to_owned()]).unwrap();
+        policies.attach("all", PolicyHolder::User("ann")).unwrap();
+        policies.attach("all", PolicyHolder::Group("staff")).unwrap();
+        let keys = AllKeys { administrator: None, ring: Some(Arc::new(KeyRing::new(list))) };
+        let page = KeyPage { keys, file: None, used: Vec::new() };
+        let expected = json!([{ "name": "all", "text": text, "users": ["ann"] }]);
+        assert_eq!(page.policies(), expected);
+        let expected = json!([{ "name": "staff", "users": ["ben"], "policies": ["all"] }]);
+        assert_eq!(page.groups(), expected);
     }
 }

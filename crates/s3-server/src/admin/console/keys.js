@@ -45,8 +45,21 @@ function actions(key) {
     sure("Revoke", access_key, () => attempt(send("remove", "Revoked"))));
 }
 
+// Returns the card with the policies and groups, if there are any.
+function policy_cards(policies, groups) {
+  if (!policies.length && !groups.length) return [];
+  const holders = ({ name, users }) => [...users, ...groups.filter((group) => group.policies.includes(name))
+    .map((group) => "group " + group.name)].join(", ");
+  const columns = (...names) => names.map((name) => ({ name, className: "break" }));
+  return [h("section", { className: "card stack", "aria-label": "Policies of users" },
+    table("Policies of users", columns("policy", "attached to"), policies.map((policy) => [policy.name, holders(policy)])),
+    table("Groups", columns("group", "users", "policies"),
+      groups.map((group) => [group.name, group.users.join(", "), group.policies.join(", ")])),
+    h("p", { className: "soft" }, "\"haul keys policy\" and \"haul keys group\" change them."))];
+}
+
 async function refresh() {
-  const { keys, login, quotas, read_only_reason } = await key_list();
+  const { keys, login, quotas, policies, groups, read_only_reason } = await key_list();
   const is_fixed = (key) => read_only_reason || key.is_administrator || key.access_key === null;
   const state = (key) => {
     if (key.access_key === login) return h("span", {}, key.access_key, h("small", { className: "soft" }, " (you)"));
@@ -68,7 +81,8 @@ async function refresh() {
     await refresh();
     say(text);
   };
-  quota.replaceChildren(...(read_only_reason || !users.length ? [] : [user_quotas(quotas, users, { attempt, done })]));
+  quota.replaceChildren(...(read_only_reason || !users.length ? [] : [user_quotas(quotas, users, { attempt, done })]),
+    ...policy_cards(policies, groups));
   content.replaceChildren(
     table("Keys", columns, rows.map((row) => row.slice(0, columns.length))),
     read_only_reason ? h("p", { className: "soft" }, "The keys cannot be changed here. " + read_only_reason)
