@@ -12,7 +12,8 @@ pub(crate) enum Action {
     UseBucket,
     /// Use a right to the keys that begin with the request's name.
     Use(Right),
-    /// Change limits on bucket owners, regardless of their buckets' policies.
+    /// Change limits on bucket owners, or listen to the events of all buckets, regardless of the
+    /// buckets' policies.
     Administer,
 }
 
@@ -114,7 +115,7 @@ pub(crate) fn action(operation: &str) -> Option<Action> {
         | "PutObjectLegalHold" => Action::Use(Right::Write),
         "DeleteObject" => Action::Use(Right::Delete),
         name if SETTINGS.contains(&name) => Action::Use(Right::Admin),
-        "PutBucketQuota" | "DeleteBucketQuota" => Action::Administer,
+        "PutBucketQuota" | "DeleteBucketQuota" | "ListenNotification" => Action::Administer,
         _ => return None,
     })
 }

@@ -216,6 +216,7 @@ fn check_signed(caller: &Caller, operation: Operation, target: &ObjectName) -> S
             | O::AbortMultipartUpload
             | O::ListParts
             | O::GetBucketOwnershipControls
+            | O::ListenBucketNotification
             | O::PutObjectAcl
             | O::PutObjectRetention
             | O::PutObjectLegalHold

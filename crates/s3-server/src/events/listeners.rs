@@ -8,6 +8,7 @@ use haul_file_store::QueuedEvent;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::events::fields::NAME;
 use crate::events::record::line;
 use crate::settings::notification::name::{EventName, EventPattern};
 
@@ -66,7 +67,7 @@ impl Listeners {
     /// Sends an event to the clients that listen to it.
     pub(super) fn send(&self, event: &QueuedEvent) {
         let field = |name: &str| event.fields.get(name).unwrap_or_default();
-        let Some(name) = EventName::parse(field(super::new::NAME)) else { return };
+        let Some(name) = EventName::parse(field(NAME)) else { return };
         let line = Bytes::from(line(event));
         let (bucket, key) = (field("bucket"), field("key"));
         self.each(|one| {

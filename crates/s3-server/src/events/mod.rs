@@ -7,6 +7,7 @@
 //! clients that receive events while they are connected; `listening` sends them.
 
 pub(crate) mod delivery;
+mod fields;
 pub(crate) mod listeners;
 pub(crate) mod listening;
 pub(crate) mod new;

@@ -5,25 +5,12 @@ use std::sync::Arc;
 use haul_file_store::{BucketSettings, Event, EventFields, LifecycleAction, LifecycleEvents};
 
 use crate::acl::owner::ADMINISTRATOR;
+use crate::events::fields::{ADDRESS, BUCKET_OWNER, NAME, REQUEST, SIZE, USER, rule_field};
 use crate::events::requester::Requester;
 use crate::events::target::{EventTargets, LISTENERS};
 use crate::settings::notification::name::EventName;
 use crate::settings::parsed::notification;
 use crate::settings::{NOTIFICATION, OWNER};
-
-/// The fields of an event, in addition to those that the store adds.
-pub(super) const NAME: &str = "event";
-pub(super) const USER: &str = "user";
-pub(super) const ADDRESS: &str = "address";
-pub(super) const REQUEST: &str = "request";
-pub(super) const BUCKET_OWNER: &str = "owner";
-/// The length that clients see, if it is not the stored one.
-pub(super) const SIZE: &str = "size";
-
-/// Returns the name of the field with the ID of the rule that sends an event to a target.
-pub(super) fn rule_field(target: &str) -> String {
-    format!("rule:{target}")
-}
 
 /// Returns the event of a change to a key; `None` if no rule of its bucket selects it. A malformed
 /// configuration selects none, and a target that the server does not have gets none.

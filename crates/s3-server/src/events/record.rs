@@ -8,7 +8,7 @@ use haul_line_log::Utc;
 use crate::acl::owner::ADMINISTRATOR;
 use crate::auth::REGION;
 use crate::auth::canonical::push_encoded;
-use crate::events::new::{ADDRESS, BUCKET_OWNER, NAME, REQUEST, SIZE, USER, rule_field};
+use crate::events::fields::{ADDRESS, BUCKET_OWNER, NAME, REQUEST, SIZE, USER, rule_field};
 
 /// The length of most records, in bytes.
 const RECORD_BYTES: usize = 800;
