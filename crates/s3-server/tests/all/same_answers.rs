@@ -214,10 +214,11 @@ const ROWS: &[Row] = &[
 ];
 
 /// Requests that version 2 cannot sign, because their parameters are younger.
-const NOT_V2: [&str; 11] = [
+const NOT_V2: [&str; 12] = [
     "?annotation",
     "?attributes",
     "?encryption",
+    "?events=",
     "?legal-hold",
     "?object-lock",
     "?ownershipControls",
