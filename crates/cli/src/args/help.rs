@@ -4,7 +4,7 @@ use clap::Command;
 use clap::builder::Styles;
 
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Object storage", &["serve", "store", "keys", "import-s3", "health"]),
+    ("Object storage", &["serve", "store", "keys", "import-s3", "health", "events"]),
     ("Network services", &["files", "relay"]),
     ("Files", &["dups", "sum", "patch", "log", "wal"]),
     ("Disks and page cache", &["probe", "doctor", "tune", "cache", "bench"]),

@@ -112,7 +112,9 @@ fn store_in_use_is_reported_with_its_holder() {
     let words = ["haul-data is in use by haul serve", &process];
     place.run(&["store", "ls"]).code(3).stderr_contains(&words);
     place.run(&["store", "import", "b-1", "."]).code(3).stderr_contains(&words);
-    place.run(&["serve"]).code(3).stderr_contains(&words);
+    // With free ports: other tests use the default ones.
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    place.run(&serve).code(3).stderr_contains(&words);
 }
 
 #[test]
