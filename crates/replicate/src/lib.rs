@@ -110,6 +110,7 @@ pub use ship::Replica;
 pub use source::{CheckpointFiles, PlainLog, SmallFiles, Source};
 pub use standby::{Standby, StandbyControl, Takeover, finish_takeover};
 pub use store::{
-    Fetch, StoreSource, check_copy, restore_store, restore_store_at, restore_store_beside,
+    Fetch, FoundCopy, StoreSource, check_copy, find_copy, restore_store, restore_store_at,
+    restore_store_at_beside, restore_store_beside,
 };
 pub use tier::{Tier, TierStatus, TieredDisk};

@@ -23,13 +23,23 @@ use crate::tier::{self, stub};
 pub struct StoreSource {
     store: Arc<Store>,
     disk: Arc<dyn Disk>,
+    /// Small files beside those of the store: name and content.
+    files: Vec<(String, Vec<u8>)>,
 }
 
 impl StoreSource {
     /// Returns the source for a store and the disk on which it was opened.
     #[must_use]
     pub fn new(store: Arc<Store>, disk: Arc<dyn Disk>) -> Self {
-        Self { store, disk }
+        Self { store, disk, files: Vec::new() }
+    }
+
+    /// Adds a small file to the copy, which [`find_copy`] returns and a restoration creates beside
+    /// the files of the store.
+    #[must_use]
+    pub fn with_file(mut self, name: &str, content: Vec<u8>) -> Self {
+        self.files.push((name.to_owned(), content));
+        self
     }
 }
 
@@ -66,7 +76,8 @@ impl Source for StoreSource {
         let volumes: Vec<_> =
             segments.iter().map(|segment| (segment.number, segment.nonce)).collect();
         let layout = self.store.metadata_files(&volumes);
-        Ok(SmallFiles { files: layout.files, checkpoint_min: layout.checkpoint_min })
+        let files = layout.files.into_iter().chain(self.files.iter().cloned()).collect();
+        Ok(SmallFiles { files, checkpoint_min: layout.checkpoint_min })
     }
 
     fn checkpoint_lsn(&self) -> Option<Lsn> {
@@ -123,6 +134,34 @@ pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>, fetch: Fetch) -> Res
 /// [`Error::Damaged`], [`Error::Remote`].
 pub fn check_copy(remote: &Remote) -> Result<()> {
     load(remote, STORE).map(drop)
+}
+
+/// A copy that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundCopy {
+    /// The time at which the manifest was written, in milliseconds since 1970, by its writer's
+    /// clock.
+    pub written_ms: u64,
+    /// The content of the file that was asked for, if the copy has it.
+    pub file: Option<Vec<u8>>,
+}
+
+/// Finds the copy of a file store, and the small file `file` in it, with one or two requests: its
+/// newest state, or the newest one at or before `at`. `None` if there is no copy.
+///
+/// # Errors
+/// [`Error::NotThisLog`] if the copy does not hold a file store, [`Error::NotKept`],
+/// [`Error::Damaged`], [`Error::Remote`].
+pub fn find_copy(remote: &Remote, file: &str, at: Option<SystemTime>) -> Result<Option<FoundCopy>> {
+    let object = match load(remote, STORE) {
+        Err(Error::NoCopy { .. }) => return Ok(None),
+        loaded => loaded?,
+    };
+    let newest = object.current();
+    let manifest = at.map_or_else(|| Ok(newest.clone()), |at| state_at(remote, newest, at))?;
+    let mut files = manifest.small_files.into_iter();
+    let file = files.find(|(name, _)| name == file).map(|(_, content)| content);
+    Ok(Some(FoundCopy { written_ms: manifest.written_ms, file }))
 }
 
 /// Restores a file store like [`restore_store`] into a disk's root that may have other files. None of
@@ -185,6 +224,31 @@ fn create_stubs(manifest: &Manifest, volumes: &Subdir) -> Result<()> {
 pub fn restore_store_at(remote: &Remote, disk: &Arc<dyn Disk>, at: SystemTime) -> Result<Restored> {
     let object = load(remote, STORE)?;
     verify_empty(&**disk)?;
+    restore_at(&object, remote, disk, at)
+}
+
+/// Restores a file store like [`restore_store_at`] into a disk's root that may have other files, none
+/// of which is a part of a store.
+///
+/// # Errors
+/// Fails like [`restore_store_at`]; the parts of an incomplete store remain beside the other files.
+///
+/// # Durability
+/// Like [`restore_store`].
+pub fn restore_store_at_beside(
+    remote: &Remote,
+    disk: &Arc<dyn Disk>,
+    at: SystemTime,
+) -> Result<Restored> {
+    restore_at(&load(remote, STORE)?, remote, disk, at)
+}
+
+fn restore_at(
+    object: &ManifestObject,
+    remote: &Remote,
+    disk: &Arc<dyn Disk>,
+    at: SystemTime,
+) -> Result<Restored> {
     let manifest = state_at(remote, object.current(), at)?;
     let mut follower = Follower::new(remote, disk, false);
     follower.advance(&manifest, &mut || Ok(()))?;

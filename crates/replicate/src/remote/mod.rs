@@ -311,6 +311,18 @@ impl Remote {
         self.request("list", folder, names)
     }
 
+    /// Returns the names of the folders directly below the prefix, such as of several copies, as far
+    /// as the remote store lists them.
+    ///
+    /// # Errors
+    /// [`Error::Remote`].
+    pub fn folders(&self) -> Result<Vec<String>> {
+        let list = self.inner.store.list_with_delimiter(Some(&self.prefix));
+        let found = self.request("list", "", list)?;
+        let last = |path: &Path| path.filename().map(str::to_owned);
+        Ok(found.common_prefixes.iter().filter_map(last).collect())
+    }
+
     /// Deletes objects. A missing object is no error.
     pub(crate) fn delete_all(&self, names: &[String]) -> Result<()> {
         if names.is_empty() {

@@ -9,7 +9,7 @@ use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Attributes, Error as StoreError, ListRequest, Options, Precondition, Store};
 use haul_replicate::{
     Fetch, Options as ReplicaOptions, Progress, Remote, Replica, Standby, StoreSource, TieredDisk,
-    restore_store,
+    find_copy, restore_store,
 };
 use object_store::ObjectStore;
 
@@ -280,4 +280,35 @@ fn files_of_deleted_objects_and_leftovers_are_deleted_from_the_copy() {
     assert_eq!(files(), 1);
     assert!(names(&remote_store).iter().all(|name| !name.contains("/0000000009-")));
     assert!(restored(Arc::new(remote_store)).0 == expected);
+}
+
+#[test]
+fn file_of_the_caller_is_in_the_copy_and_in_the_restored_directory() {
+    let remote_store = FaultyStore::new();
+    let root = Remote::new(Arc::new(remote_store), "copies").unwrap();
+    assert!(root.folders().unwrap().is_empty());
+    let remote = root.below("one");
+    assert_eq!(find_copy(&remote, "NOTE", None).unwrap(), None);
+    let disk = MemoryDisk::default();
+    // The file is replaced although the log does not change.
+    for note in [None, Some(b"first"), Some(b"other")] {
+        let (store, _) = Store::open_on(Arc::new(disk.clone()), store_options(None)).unwrap();
+        let store = Arc::new(store);
+        let source = StoreSource::new(Arc::clone(&store), Arc::new(disk.clone()));
+        let source = match note {
+            Some(note) => source.with_file("NOTE", note.to_vec()),
+            None => source,
+        };
+        let progress = Arc::new(Progress::without_waiting());
+        let replica = Replica::follow_with(source, &remote, options(), progress).unwrap();
+        replica.wait().unwrap();
+        let found = find_copy(&remote, "NOTE", None).unwrap().unwrap();
+        assert_eq!(found.file.as_deref(), note.map(|note| &note[..]));
+        replica.stop().unwrap();
+        Arc::into_inner(store).unwrap().close().unwrap();
+    }
+    assert_eq!(root.folders().unwrap(), ["one"]);
+    let target: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+    restore_store(&remote, &target, Fetch::Everything).unwrap();
+    assert!(target.list("").unwrap().contains(&"NOTE".to_owned()));
 }
