@@ -20,11 +20,17 @@ pub trait Copies: Send + Sync + fmt::Debug {
     fn prepare(&self, member: Option<u16>, local: &Arc<dyn Disk>, is_new: bool)
     -> Result<CopiedBy>;
 
-    /// Starts to copy a store, before any call of it waits for the copy.
+    /// Starts to copy a store, before any call of it waits for the copy. `file` is a part of the
+    /// copy of a member: [`restore_pool`](crate::restore_pool) needs it.
     ///
     /// # Errors
     /// Any error: the pool is not opened.
-    fn start(&self, member: Option<u16>, store: &Arc<Store>) -> Result<()>;
+    fn start(
+        &self,
+        member: Option<u16>,
+        store: &Arc<Store>,
+        file: Option<MembershipFile>,
+    ) -> Result<()>;
 
     /// Checks that a member has a copy, without changes.
     ///
@@ -33,14 +39,27 @@ pub trait Copies: Send + Sync + fmt::Debug {
     fn check(&self, member: u16) -> Result<()>;
 
     /// Restores the copy of a member into the root of a disk, which has none of the files of a
-    /// store.
+    /// store. Returns the time of the copy, in milliseconds since 1970.
     ///
     /// # Errors
     /// Any error; the disk may then have parts of a store.
     ///
     /// # Durability
     /// The store survives a power cut when this returns.
-    fn restore(&self, member: u16, disk: &Arc<dyn Disk>) -> Result<()>;
+    fn restore(&self, member: u16, disk: &Arc<dyn Disk>) -> Result<u64>;
+}
+
+/// A small file of a copy, which says to which pool its member belongs. It has the name
+/// [`MembershipFile::NAME`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MembershipFile {
+    /// The content.
+    pub content: Vec<u8>,
+}
+
+impl MembershipFile {
+    /// The name of the file.
+    pub const NAME: &str = "POOL.membership";
 }
 
 /// What a store with a copy is opened with.

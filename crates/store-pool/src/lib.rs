@@ -38,6 +38,8 @@
 //! - A listing is complete, or fails.
 //! - A member whose directory was replaced by an older copy is not used, unless it is refilled
 //!   ([`OpenWith::refill`]): then it has the buckets of the others, and what the copy lacked is lost.
+//! - A pool whose disks are all lost is restored from the copies of its members
+//!   ([`restore_pool`]).
 //! - While keys move between members, every call finds each key in its newest state. A crash at any
 //!   time loses and doubles none.
 //! - Buckets, settings and quotas are the same in all members. A quota limits the usage in all of
@@ -61,12 +63,14 @@
 //! table that assigns them.
 
 mod buckets;
+mod clearing;
 mod copies;
 mod events;
 mod groups;
 mod listing;
 mod maintenance;
 mod member;
+mod membership;
 mod moves;
 mod opening;
 mod pace;
@@ -74,6 +78,7 @@ mod pool;
 mod pool_file;
 mod progress;
 mod reads;
+mod restoring;
 mod routes;
 mod settling;
 mod shared;
@@ -85,11 +90,12 @@ mod upkeep;
 mod waiting;
 mod writes;
 
-pub use copies::{CopiedBy, Copies, OpenWith};
+pub use copies::{CopiedBy, Copies, MembershipFile, OpenWith};
 pub use events::{EventReader, PoolEvents};
 pub use member::Member;
 pub use opening::{OpenReport, OpenedMember};
 pub use pool::Pool;
 pub use progress::MoveProgress;
+pub use restoring::{FoundCopy, RestoredMember, RestoredPool, restore_pool, restore_pool_on};
 pub use waiting::Waiting;
 pub use writes::PendingPut;

@@ -33,7 +33,7 @@ impl Routes {
         let routes: Box<[Route]> = table.slots.iter().map(route).collect();
         let mut donors: Box<[bool]> = table.members.iter().map(|_| false).collect();
         routes.iter().filter_map(|route| route.from).for_each(|from| donors[from] = true);
-        Self { hash: SlotHash::new(table.pool), routes, donors }
+        Self { hash: SlotHash::new(table.hash_key), routes, donors }
     }
 
     /// Returns the route of a key.

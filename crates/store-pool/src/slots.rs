@@ -7,14 +7,14 @@ use siphasher::sip::SipHasher13;
 /// The number of slots, which is also the maximum number of members that can have one.
 pub(crate) const SLOTS: usize = 4096;
 
-/// The hash function that assigns keys to slots. Its secret is the pool's ID, so that no client can
-/// choose keys that all belong to one member.
+/// The hash function that assigns keys to slots. Its key is the ID that the pool had first, which is
+/// secret, so that no client can choose keys that all belong to one member.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SlotHash(SipHasher13);
 
 impl SlotHash {
-    pub(crate) fn new(pool: u128) -> Self {
-        Self(SipHasher13::new_with_key(&pool.to_le_bytes()))
+    pub(crate) fn new(key: u128) -> Self {
+        Self(SipHasher13::new_with_key(&key.to_le_bytes()))
     }
 
     /// Returns the slot of a key in a bucket.
@@ -67,7 +67,7 @@ pub(crate) fn spread(owners: &[u16], shares: &[Share]) -> Vec<u16> {
 
 /// Returns the number of slots for each member. They add up to `slots`, and differ from the exact
 /// shares by less than one.
-fn quotas(slots: usize, shares: &[Share]) -> Vec<(u16, usize)> {
+pub(crate) fn quotas(slots: usize, shares: &[Share]) -> Vec<(u16, usize)> {
     let total: u128 = shares.iter().map(|share| u128::from(share.weight.max(1))).sum();
     let (mut quotas, mut given) = (Vec::with_capacity(shares.len()), 0);
     let mut sum = 0;

@@ -19,6 +19,9 @@ pub(crate) const MEMBER_MAX: u16 = 9_999;
 pub(crate) struct Table {
     /// The pool's ID.
     pub(crate) pool: u128,
+    /// The key of the hash that assigns keys to slots: the ID that the pool had first. A pool that
+    /// was restored from its copies has another ID.
+    pub(crate) hash_key: u128,
     /// The number of changes of the table. The newest table counts.
     pub(crate) generation: u64,
     /// The members, in the order in which they joined: by number.
@@ -59,7 +62,7 @@ impl Table {
     pub(crate) fn with_one_member(pool: u128, id: u128, dir: String) -> Self {
         let first = MemberEntry { number: 0, id, dir, log_end: 0, is_leaving: false };
         let slots = vec![Slot { member: 0, from: None }; SLOTS];
-        Self { pool, generation: 1, members: vec![first], next: 1, slots }
+        Self { pool, hash_key: pool, generation: 1, members: vec![first], next: 1, slots }
     }
 
     pub(crate) fn member(&self, number: u16) -> Option<&MemberEntry> {
@@ -98,6 +101,9 @@ impl PoolFile {
     pub(crate) fn encode(&self) -> String {
         let Self { own, table } = self;
         let mut text = format!("{TITLE}\npool {:032x}\n", table.pool);
+        if table.hash_key != table.pool {
+            text += &format!("hash {:032x}\n", table.hash_key);
+        }
         text += &format!("generation {}\nself {own}\n", table.generation);
         if table.next != table.after_last() {
             text += &format!("next {}\n", table.next);
@@ -135,8 +141,15 @@ impl PoolFile {
             return Err("it is of another version");
         }
         let pool = parse_id(line("pool ")?)?;
+        let mut hash_key = pool;
+        let mut third = line("")?;
+        if let Some(key) = third.strip_prefix("hash ") {
+            hash_key = parse_id(key)?;
+            third = line("")?;
+        }
+        let generation = third.strip_prefix("generation ").ok_or("a line is missing")?;
         let generation =
-            line("generation ")?.parse().map_err(|_not_a_number| "its generation is no number")?;
+            generation.parse().map_err(|_not_a_number| "its generation is no number")?;
         let own =
             line("self ")?.parse().map_err(|_not_a_number| "the number of the member is none")?;
         let mut next = None;
@@ -152,7 +165,7 @@ impl PoolFile {
                 _ => return Err("it has an unknown line"),
             }
         }
-        let mut table = Table { pool, generation, members, next: 0, slots };
+        let mut table = Table { pool, hash_key, generation, members, next: 0, slots };
         table.next = next.unwrap_or(table.after_last());
         let file = Self { own, table };
         file.check()?;
@@ -209,7 +222,7 @@ fn ranges(slots: &[Slot]) -> impl Iterator<Item = (usize, usize, Slot)> {
     })
 }
 
-fn parse_id(text: &str) -> Result<u128, &'static str> {
+pub(crate) fn parse_id(text: &str) -> Result<u128, &'static str> {
     u128::from_str_radix(text, 16).map_err(|_not_a_number| "an ID is no number")
 }
 
@@ -283,6 +296,7 @@ crc32c c2cc6456
         };
         let table = Table {
             pool: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f,
+            hash_key: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f,
             generation: 5,
             members: vec![
                 member(0, u128::from_be_bytes([0x10; 16]), "/mnt/d1", 0x3_0000_1000),
@@ -327,6 +341,15 @@ crc32c c2cc6456
     }
 
     #[test]
+    fn restored_pool_has_another_id_than_the_key_of_its_hash() {
+        let body = &EXAMPLE[..EXAMPLE.rfind("crc32c").unwrap()];
+        let line = format!("hash {:032x}\ngeneration 5", 7);
+        let text = sealed(&body.replacen("generation 5", &line, 1));
+        let read = PoolFile::decode(&text).unwrap();
+        assert_eq!((read.table.hash_key, read.encode()), (7, text));
+    }
+
+    #[test]
     fn table_that_makes_no_sense_is_refused() {
         let body = &EXAMPLE[..EXAMPLE.rfind("crc32c").unwrap()];
         assert_eq!(PoolFile::decode(&sealed(body)), Ok(example()));
@@ -334,6 +357,8 @@ crc32c c2cc6456
             ("pool 1", "pool 2"),
             ("self 1", "self 2"),
             ("self 1", "self 01"),
+            ("generation 5", "hash 000102030405060708090a0b0c0d0e0f\ngeneration 5"),
+            ("generation 5", "hash 7\ngeneration 5"),
             ("self 1", "self 1\nnext 1"),
             ("self 1", "self 1\nnext 2"),
             ("member 0", "member 1"),

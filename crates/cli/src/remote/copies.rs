@@ -14,7 +14,7 @@ use haul_replicate::{
     Error, Fetch, Progress, Remote, Replica, StoreSource, Takeover, Tier, TieredDisk, check_copy,
     finish_takeover, restore_store_beside,
 };
-use haul_store_pool::CopiedBy;
+use haul_store_pool::{CopiedBy, MembershipFile};
 
 use crate::clock::rfc3339;
 use crate::remote::{Copy, new_progress};
@@ -22,7 +22,10 @@ use crate::report::{Exit, Failure, OrFail, Result, print_message};
 
 /// The size of the cache of a store whose local part is not limited: it is used only until
 /// everything is fetched.
-const CACHE_BYTES: u64 = 256 << 20;
+pub(crate) const CACHE_BYTES: u64 = 256 << 20;
+
+/// The folders of the members' copies begin with this.
+const MEMBER_PREFIX: &str = "member-";
 
 /// The copies of a server's stores, by the number of the member.
 pub(crate) struct Copies {
@@ -54,6 +57,11 @@ pub(crate) struct Running {
     dir: Option<PathBuf>,
     replica: Replica,
     tier: Option<Tier>,
+}
+
+/// Returns the folder of a member's copy, below the URL.
+pub(crate) fn member_name(number: u16) -> String {
+    format!("{MEMBER_PREFIX}{number}")
 }
 
 impl fmt::Debug for Copies {
@@ -89,12 +97,17 @@ impl Copies {
     }
 
     fn remote(&self, member: Option<u16>) -> Remote {
-        let below = |number: u16| self.copy.remote.below(&format!("member-{number}"));
+        let below = |number: u16| self.copy.remote.below(&member_name(number));
         member.map_or_else(|| self.copy.remote.clone(), below)
     }
 
     /// Claims the copy of an open store, unless a standby has taken it over, and starts to ship.
-    fn start_copy(&self, member: Option<u16>, store: &Arc<Store>) -> Result<Running> {
+    fn start_copy(
+        &self,
+        member: Option<u16>,
+        store: &Arc<Store>,
+        file: Option<MembershipFile>,
+    ) -> Result<Running> {
         let dir = member.map(|_| store.dir().to_path_buf());
         let name = dir.as_ref().map_or("the store".to_owned(), |dir| dir.display().to_string());
         let cannot = || format!("cannot keep the copy of {name}");
@@ -105,6 +118,10 @@ impl Copies {
             return Err(Failure::new(cannot()));
         };
         let source = StoreSource::new(Arc::clone(store), Arc::clone(&local));
+        let source = match file {
+            Some(MembershipFile { content }) => source.with_file(MembershipFile::NAME, content),
+            None => source,
+        };
         let options = self.copy.options.clone();
         let started = match takeover {
             Some(takeover) => takeover.follow(source, options, progress),
@@ -172,8 +189,13 @@ impl haul_store_pool::Copies for Copies {
         Ok(CopiedBy { disk, replication })
     }
 
-    fn start(&self, member: Option<u16>, store: &Arc<Store>) -> StoreResult<()> {
-        match self.start_copy(member, store) {
+    fn start(
+        &self,
+        member: Option<u16>,
+        store: &Arc<Store>,
+        file: Option<MembershipFile>,
+    ) -> StoreResult<()> {
+        match self.start_copy(member, store, file) {
             Ok(running) => {
                 self.state().running.push(running);
                 Ok(())
@@ -190,13 +212,13 @@ impl haul_store_pool::Copies for Copies {
         checked.map_err(|error| invalid(error_chain(&error).to_string()))
     }
 
-    fn restore(&self, member: u16, disk: &Arc<dyn Disk>) -> StoreResult<()> {
+    fn restore(&self, member: u16, disk: &Arc<dyn Disk>) -> StoreResult<u64> {
         let remote = self.remote(Some(member));
         let restored = restore_store_beside(&remote, disk, Fetch::OnDemand);
         let restored = restored.map_err(|error| invalid(error_chain(&error).to_string()))?;
         let time = UNIX_EPOCH + Duration::from_millis(restored.written_ms);
         self.state().restored = Some(rfc3339(time).to_string());
-        Ok(())
+        Ok(restored.written_ms)
     }
 }
 

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use haul_disk::{Disk, LOCK_NAME, OsDisk, error_chain};
 
+use crate::clearing::LOST_AND_FOUND;
 use crate::opening::plan::Found;
 use crate::pool_file::{self, Copies};
-
-/// A directory that a new file system contains.
-pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 
 /// A directory, and what it contains.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Opens a pool.
 
-mod look;
-mod plan;
+pub(crate) mod look;
+pub(crate) mod plan;
 mod refill;
-mod stores;
+pub(crate) mod stores;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use haul_sync::{Mutex, ShardedRwLock};
 
 use crate::copies::{CopiedBy, Copies, OpenWith};
 use crate::member::Member;
+use crate::membership::Membership;
 use crate::moves::plan::{end_moves, give_up, spread_slots};
 use crate::opening::look::{Place, look};
 use crate::opening::plan::{Found, OpenPlan, Plan, plan};
@@ -152,7 +153,7 @@ impl Pool {
         };
         let store = Arc::new(store);
         if let Some(copies) = with.copies {
-            copies.start(None, &store)?;
+            copies.start(None, &store, None)?;
         }
         let dir = store.dir().to_path_buf();
         let opened = OpenedMember { dir, recovery, has_joined: false };
@@ -235,7 +236,7 @@ impl Pool {
 }
 
 /// Returns a new random ID.
-fn random_id() -> Result<u128> {
+pub(crate) fn random_id() -> Result<u128> {
     Ok(u128::from_le_bytes(haul_disk::random_bytes()?))
 }
 
@@ -294,6 +295,15 @@ fn open(
     chosen.extend(new.map(|(place, number)| Chosen { place, number, is_new: true }));
     if usize::from(table.next) + joining.len() > usize::from(MEMBER_MAX) + 1 {
         return Err(Error::Invalid { what: "too many directories have joined".to_owned() });
+    }
+    if !chosen.is_empty() && chosen.iter().all(|chosen| chosen.place.is_restored) {
+        let dirs = chosen.iter().map(|chosen| chosen.place.dir.display().to_string());
+        let dirs = dirs.collect::<Vec<_>>().join(", ");
+        let what = format!(
+            "{dirs}: the restore was interrupted, or other directories are missing; repeat the \
+             restore, or give all directories"
+        );
+        return Err(Error::Invalid { what });
     }
     let options = StoreOptions::new(options, table.members.len() + joining.len(), with.copies);
     let mut opened = options.open_all(chosen).into_iter();
@@ -450,7 +460,9 @@ impl Opened {
         let Parts { members, disks, reports, restored } = parts;
         if let Some(copies) = copies {
             for member in &members {
-                member.store().ok().map_or(Ok(()), |it| copies.start(Some(member.number), it))?;
+                let Ok(store) = member.store() else { continue };
+                let file = Membership::new(&table, member.number).to_file();
+                copies.start(Some(member.number), store, Some(file))?;
             }
         }
         take_over_buckets(&table, &members, &restored, &disks)?;
@@ -551,7 +563,7 @@ fn weights(members: &[Member]) -> Vec<u64> {
 }
 
 /// Returns the size of a directory's file system, in bytes.
-fn size(dir: &Path) -> Option<u64> {
+pub(crate) fn size(dir: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(dir).ok()?;
     stat.f_blocks.checked_mul(stat.f_frsize).filter(|bytes| *bytes > 0)
 }

@@ -11,14 +11,14 @@ pub(crate) enum Found {
     Store,
     /// A store with a pool file.
     Member(PoolFile),
-    /// Parts of a member that was being restored from its copy.
+    /// Parts of a member that was being restored from its copy, alone or with the whole pool.
     Refilling,
     /// It cannot be read, for this reason.
     Unreadable(String),
 }
 
 /// The reason why a directory with [`Found::Refilling`] cannot be used.
-const REFILLING: &str = "its refill was interrupted; refill it again, or empty it";
+const REFILLING: &str = "its restore was interrupted; restore it again, or empty it";
 
 impl Found {
     /// Returns the reason why the directory can neither be used as it is nor join.

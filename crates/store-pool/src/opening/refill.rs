@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haul_disk::{Disk, LOCK_NAME, Locked, error_chain};
+use haul_disk::{Disk, Locked, error_chain};
 use haul_file_store::{Error, Result, Store};
 
-use crate::copies::Copies;
+use crate::clearing::clear;
 use crate::member::Member;
-use crate::opening::look::{LOST_AND_FOUND, Place};
+use crate::opening::look::Place;
 use crate::opening::plan::{Found, OpenPlan};
 use crate::opening::stores::{Chosen, MemberStore, OpenedStore, StoreOptions, open_or_create};
 use crate::pool_file;
@@ -112,7 +112,8 @@ pub(super) fn refill(
     // Another process may have put something into it before it was locked.
     check_empty(&Place::on_disk(&disk).found, &place.dir)?;
     pool_file::mark(&*disk)?;
-    restore(copies, entry.number, &disk)?;
+    clear(&*disk)?;
+    copies.restore(entry.number, &disk)?;
     (entry.id, entry.log_end) = (u128::from_le_bytes(haul_disk::random_bytes()?), 0);
     entry.dir = place.dir.display().to_string();
     let number = entry.number;
@@ -124,23 +125,6 @@ pub(super) fn refill(
     drop(lock);
     let place = Place { disk: Some(disk), is_restored: true, ..place };
     options.open(Chosen { place, number, is_new: false })
-}
-
-/// Removes what an earlier attempt left, and restores the copy.
-fn restore(copies: &dyn Copies, number: u16, disk: &Arc<dyn Disk>) -> Result<()> {
-    let stays = [LOCK_NAME, LOST_AND_FOUND, pool_file::MARK];
-    for name in disk.list("")?.iter().filter(|name| !stays.contains(&&***name)) {
-        match disk.list(name) {
-            Ok(files) => {
-                files.iter().try_for_each(|file| disk.remove(&format!("{name}/{file}")))?;
-                disk.sync_dir(name)?;
-            }
-            // It is a file.
-            Err(_) => disk.remove(name)?,
-        }
-    }
-    disk.sync_dir("")?;
-    copies.restore(number, disk)
 }
 
 /// Completes the refill of members, of which `restored` has the positions: they get the buckets and

@@ -96,6 +96,6 @@ impl<'a> StoreOptions<'a> {
 }
 
 /// Opens a directory, or creates it.
-pub(super) fn open_or_create(dir: &Path) -> Result<Arc<dyn Disk>> {
+pub(crate) fn open_or_create(dir: &Path) -> Result<Arc<dyn Disk>> {
     Ok(Arc::new(OsDisk::open_or_create(dir)?))
 }

@@ -12,6 +12,8 @@ mod old_copies;
 mod quotas;
 mod refill;
 mod refill_crash;
+mod restore;
+mod restore_crash;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use haul_disk_sim::MemoryDisk;
 use haul_file_store::{
     Attributes, Error, ListRequest, Precondition, Replication, Result, Store, Versioning,
 };
-use haul_store_pool::{CopiedBy, Copies, OpenWith, Pool};
+use haul_store_pool::{CopiedBy, Copies, MembershipFile, OpenWith, Pool};
 
 use crate::{
     BUCKET, check, content, dirs, fill, get, key, listed, open, refusal, small, wait_for_moves,
@@ -20,7 +20,10 @@ pub(crate) const NEW: usize = 9;
 
 /// The copies of members, each in a directory beside those of the pool.
 #[derive(Debug)]
-pub(crate) struct DirCopies<'a>(pub(crate) &'a MemoryDisk);
+pub(crate) struct DirCopies<'a>(&'a MemoryDisk);
+
+/// The file with the time of a copy.
+const TIME: &str = "TIME";
 
 /// A copy that has everything.
 #[derive(Debug)]
@@ -32,18 +35,73 @@ impl Replication for Complete {
     }
 }
 
-impl DirCopies<'_> {
+impl<'a> DirCopies<'a> {
+    pub(crate) fn new(disk: &'a MemoryDisk) -> Self {
+        Self(disk)
+    }
+
     fn copy(&self, member: u16) -> Subdir {
         Subdir::new(Arc::new(self.0.clone()), &format!("copy{member}"))
     }
 
     /// Makes the copy of a member that is not open.
     pub(crate) fn save(&self, member: u16) {
-        self.0.create_dir(&format!("copy{member}")).unwrap();
-        self.0.sync_dir("").unwrap();
-        let dir = dirs(self.0, [usize::from(member)]).remove(0);
-        copy_files(&*dir, &self.copy(member)).unwrap();
+        self.save_from(member, usize::from(member));
     }
+
+    /// Makes the copy of a member that is not open, and has this directory.
+    pub(crate) fn save_from(&self, member: u16, dir: usize) {
+        let dir = dirs(self.0, [dir]).remove(0);
+        let copy = self.create(member);
+        clear(&copy);
+        copy_files(&*dir, &copy).unwrap();
+        self.set_time(member, member.into());
+    }
+
+    fn create(&self, member: u16) -> Subdir {
+        drop(self.0.create_dir(&format!("copy{member}")));
+        self.0.sync_dir("").unwrap();
+        self.copy(member)
+    }
+
+    pub(crate) fn set_time(&self, member: u16, written_ms: u64) {
+        let copy = self.copy(member);
+        write_file(&copy, TIME, &written_ms.to_le_bytes()).unwrap();
+    }
+
+    pub(crate) fn written_ms(&self, member: u16) -> u64 {
+        let bytes = read_file(&self.copy(member), TIME).unwrap();
+        u64::from_le_bytes(bytes.try_into().unwrap())
+    }
+
+    pub(crate) fn membership(&self, member: u16) -> Option<Vec<u8>> {
+        read_file(&self.copy(member), MembershipFile::NAME).ok()
+    }
+}
+
+/// Removes the files of an earlier copy, but not the membership: the pool has written it.
+fn clear(copy: &Subdir) {
+    for name in copy.list("").unwrap().iter().filter(|name| *name != MembershipFile::NAME) {
+        match copy.list(name) {
+            Ok(files) => files.iter().for_each(|it| copy.remove(&format!("{name}/{it}")).unwrap()),
+            Err(_) => copy.remove(name).unwrap(),
+        }
+    }
+}
+
+fn read_file(disk: &dyn Disk, name: &str) -> Result<Vec<u8>> {
+    let source = disk.open(name, Open { read_only: true, ..Open::default() })?;
+    let mut bytes = vec![0; usize::try_from(source.bytes()?).unwrap()];
+    read_full(&*source, &mut bytes, 0)?;
+    Ok(bytes)
+}
+
+fn write_file(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<()> {
+    drop(disk.remove(name));
+    let file = disk.create(name, Open::default())?;
+    write_full(&*file, bytes, 0)?;
+    file.sync(Durability::Everything)?;
+    Ok(disk.sync_dir("")?)
 }
 
 impl Copies for DirCopies<'_> {
@@ -51,25 +109,29 @@ impl Copies for DirCopies<'_> {
         Ok(CopiedBy { disk: None, replication: Arc::new(Complete) })
     }
 
-    fn start(&self, _: Option<u16>, _: &Arc<Store>) -> Result<()> {
-        Ok(())
+    fn start(
+        &self,
+        member: Option<u16>,
+        _: &Arc<Store>,
+        file: Option<MembershipFile>,
+    ) -> Result<()> {
+        let (Some(member), Some(file)) = (member, file) else { return Ok(()) };
+        write_file(&self.create(member), MembershipFile::NAME, &file.content)
     }
 
     fn check(&self, member: u16) -> Result<()> {
         self.copy(member).list("").map(drop).map_err(Error::from)
     }
 
-    fn restore(&self, member: u16, disk: &Arc<dyn Disk>) -> Result<()> {
-        copy_files(&self.copy(member), &**disk)
+    fn restore(&self, member: u16, disk: &Arc<dyn Disk>) -> Result<u64> {
+        copy_files(&self.copy(member), &**disk).map(|()| self.written_ms(member))
     }
 }
 
 /// Copies the files of a store, but not those of the pool.
 fn copy_files(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
     let copy = |name: &str| -> Result<()> {
-        let source = from.open(name, Open { read_only: true, ..Open::default() })?;
-        let mut bytes = vec![0; usize::try_from(source.bytes()?).unwrap()];
-        read_full(&*source, &mut bytes, 0)?;
+        let bytes = read_file(from, name)?;
         let copied = to.create(name, Open::default())?;
         write_full(&*copied, &bytes, 0)?;
         Ok(copied.sync(Durability::Everything)?)
@@ -77,10 +139,11 @@ fn copy_files(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
     // The file that makes the directory a store is last.
     let (last, names): (Vec<_>, Vec<_>) =
         from.list("")?.into_iter().partition(|name| name == "STORE");
-    for name in names.iter().chain(&last).filter(|name| !name.starts_with("POOL")) {
+    let is_copied = |name: &&String| !name.starts_with("POOL") && *name != TIME;
+    for name in names.iter().chain(&last).filter(is_copied) {
         match from.list(name) {
             Ok(files) => {
-                to.create_dir(name)?;
+                drop(to.create_dir(name));
                 files.iter().try_for_each(|file| copy(&format!("{name}/{file}")))?;
                 to.sync_dir(name)?;
             }
@@ -95,7 +158,7 @@ fn copy_files(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
 pub(crate) fn refill(disk: &MemoryDisk, others: impl IntoIterator<Item = usize>) -> Result<Pool> {
     let mut dirs = dirs(disk, others);
     dirs.insert(1, crate::dirs(disk, [NEW]).remove(0));
-    let (new, copies) = (dirs[1].root().to_path_buf(), DirCopies(disk));
+    let (new, copies) = (dirs[1].root().to_path_buf(), DirCopies::new(disk));
     let with = OpenWith { refill: Some(&new), copies: Some(&copies), ..OpenWith::default() };
     Pool::open_on(&dirs, &with, &small()).map(|(pool, _)| pool)
 }
@@ -142,7 +205,7 @@ fn keys_of_the_copy_are_back_and_buckets_are_those_of_the_others() {
             pool.start_upload("again", &key(number), &Attributes::new()).unwrap();
         }
         pool.close().unwrap();
-        DirCopies(&disk).save(u16::try_from(lost).unwrap());
+        DirCopies::new(&disk).save(u16::try_from(lost).unwrap());
 
         // Buckets and keys change after the copy.
         let pool = open(&disk, 0..3);
@@ -206,7 +269,7 @@ fn keys_that_moved_since_the_copy_are_not_doubled() {
         pool.create_bucket(BUCKET).unwrap();
         fill(&pool, 0..120);
         pool.close().unwrap();
-        DirCopies(&disk).save(1);
+        DirCopies::new(&disk).save(1);
         let pool = open(&disk, 0..3);
         if waits {
             wait_for_moves(&pool);

@@ -29,7 +29,7 @@ fn run(lost: usize, disk: &MemoryDisk) {
         pool.put("gone", &key(number), b"gone", &none, &Precondition::None).unwrap();
     }
     pool.close().unwrap();
-    DirCopies(disk).save(u16::try_from(lost).unwrap());
+    DirCopies::new(disk).save(u16::try_from(lost).unwrap());
     let pool = open(disk, 0..3);
     for number in 0..9 {
         pool.delete("gone", &key(number)).unwrap();
