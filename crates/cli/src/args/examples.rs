@@ -326,7 +326,8 @@ pub(super) const RESTORE: &str = "\
 Examples:
   haul store --data /srv/haul restore --remote s3://backup/haul
   haul store --data /srv/haul restore --remote s3://backup/haul --remote-options /etc/haul/remote
-  haul store --data /srv/old restore --remote s3://backup/haul --at \"2h ago\"";
+  haul store --data /srv/old restore --remote s3://backup/haul --at \"2h ago\"
+  haul store --data /d1 --data /d2 restore --remote s3://backup/haul";
 
 pub(super) const LIFECYCLE: &str = "\
 Examples:

@@ -64,6 +64,12 @@ pub(crate) fn member_name(number: u16) -> String {
     format!("{MEMBER_PREFIX}{number}")
 }
 
+/// Returns the number of the member whose copy a folder has.
+pub(crate) fn member_number(folder: &str) -> Option<u16> {
+    let number = folder.strip_prefix(MEMBER_PREFIX)?.parse().ok()?;
+    (member_name(number) == folder).then_some(number)
+}
+
 impl fmt::Debug for Copies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Copies").field("remote", &self.copy.remote).finish_non_exhaustive()

@@ -198,7 +198,7 @@ pub(crate) enum StoreCommand {
     ///
     /// Fetches the newest state of the copy that "haul serve --remote" keeps, and creates the store
     /// in the directory --data, which must not exist or be empty. Everything fetched is verified.
-    /// To continue the copy, start "haul serve" with the same --remote on the new store; the server
+    /// A store over several disks needs as many options --data, in any order. To continue the copy, start "haul serve" with the same --remote on the new store; the server
     /// that kept it before is then fenced: it refuses writes.
     #[command(after_long_help = examples::RESTORE)]
     Restore(RestoreArgs),

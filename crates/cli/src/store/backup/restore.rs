@@ -3,23 +3,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use haul_disk::{Disk, OsDisk, sync_parent};
-use haul_replicate::{Error, Fetch, Restored, restore_store, restore_store_at};
-use serde_json::{Value, json};
+use haul_replicate::{Error, Fetch, restore_store, restore_store_at};
 
+use super::restore_pool::{self, MemberCopies};
+use super::restore_report::{failure, json_fields, summary};
 use crate::args::{OpenArgs, RestoreArgs};
-use crate::clock::rfc3339;
 use crate::output::Output;
 use crate::remote;
 use crate::report::{Exit, Failure, OrFail, Result};
-use crate::units::{Bytes, Count};
 
-/// Restores into a directory beside the target, and renames it when it is complete.
+/// Restores a store into a directory beside the target, and renames it when it is complete; or one
+/// over several directories, in place: they may be mount points.
 pub(crate) fn run(open: &OpenArgs, args: &RestoreArgs) -> Result {
     let remote = remote::open(&args.remote, &args.options)?;
-    let to = open.single_dir("\"haul store restore\"")?;
+    let [to] = &*open.data else { return restore_pool::run(&remote, open, args) };
     verify_target(to)?;
     let incomplete = incomplete_path(to)?;
     let cannot = || format!("cannot restore {} to {}", args.remote, to.display());
@@ -30,44 +29,30 @@ pub(crate) fn run(open: &OpenArgs, args: &RestoreArgs) -> Result {
         Some(at) => restore_store_at(&remote, &disk, at),
         None => restore_store(&remote, &disk, fetch),
     };
-    let restored = restored.map_err(|error| failure(cannot(), error)).inspect_err(|_failure| {
-        // An incomplete store is of no use, and a repeated call needs the name.
-        drop(fs::remove_dir_all(&incomplete));
-    })?;
+    let restored = match restored {
+        Ok(restored) => restored,
+        Err(error) => {
+            // An incomplete store is of no use, and a repeated call needs the name.
+            drop(fs::remove_dir_all(&incomplete));
+            // The URL may be that of a store over several directories.
+            let members = matches!(error, Error::NoCopy { .. })
+                .then(|| MemberCopies::find(&remote, args).ok().filter(|found| !found.is_empty()));
+            return match members.flatten() {
+                Some(members) => members.restore(open, args),
+                None => Err(failure(cannot(), error)),
+            };
+        }
+    };
     // An empty directory is replaced.
     fs::rename(&incomplete, to).or_fail(cannot)?;
     sync_parent(to).or_fail(cannot)?;
     let mut output = Output::new();
     if args.json {
-        output.line(json(&restored))?;
+        output.line(json_fields(&restored))?;
     } else {
-        output.line(format_args!(
-            "restored {} to {} as of {}: {}, fetched {} with {}",
-            args.remote,
-            to.display(),
-            rfc3339(time(restored.written_ms)),
-            Count(restored.segments, "volume"),
-            Bytes(restored.fetched_bytes),
-            Count(remote.requests(), "request"),
-        ))?;
+        output.line(summary(&args.remote, to, &restored, remote.requests()))?;
     }
     output.finish()
-}
-
-fn failure(cannot: String, error: Error) -> Failure {
-    let failure = Failure::new(cannot);
-    let failure = match &error {
-        Error::NotKept { oldest_ms } => {
-            let oldest = rfc3339(time(*oldest_ms));
-            failure.advise(format!("the oldest state that is kept is of {oldest}"))
-        }
-        _ => failure,
-    };
-    failure.because(error)
-}
-
-fn time(ms: u64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(ms)
 }
 
 fn verify_target(to: &Path) -> Result {
@@ -90,13 +75,4 @@ fn incomplete_path(to: &Path) -> Result<PathBuf> {
     let mut name = name.to_owned();
     name.push(".incomplete");
     Ok(to.with_file_name(name))
-}
-
-fn json(restored: &Restored) -> Value {
-    json!({
-        "volumes": restored.segments,
-        "fetched_bytes": restored.fetched_bytes,
-        "end": restored.end.to_string(),
-        "written_ms": restored.written_ms,
-    })
 }
