@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use haul_append_log::Position;
 use haul_sync::{Condvar, Mutex, now};
@@ -64,14 +64,13 @@ pub enum Taken {
 /// later ones are only in the stores; the changes themselves never wait.
 #[derive(Debug)]
 pub struct EventQueues {
-    state: Mutex<State>,
-    changed: Condvar,
+    queues: BTreeMap<Arc<str>, Queue>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    queues: BTreeMap<Arc<str>, Recent>,
-    is_stopped: bool,
+struct Queue {
+    recent: Mutex<Recent>,
+    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -79,86 +78,101 @@ struct Recent {
     events: VecDeque<QueuedEvent>,
     /// `false` if later events are not added, because earlier ones are in the stores only.
     is_recording: bool,
+    /// The number of events for which the consumer waits: fewer do not wake it.
+    wanted: Option<usize>,
+    is_stopped: bool,
 }
 
 impl EventQueues {
     /// Creates the queues with these names, all [`Taken::Incomplete`].
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let queues = names.into_iter().map(|name| (name, Recent::default())).collect();
-        let state = State { queues, is_stopped: false };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        let queues = names.into_iter().map(|name| (name, Queue::default())).collect();
+        Self { queues }
     }
 
     /// Returns the names of the queues.
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
-        self.state.lock().queues.keys().cloned().collect()
+        self.queues.keys().cloned().collect()
     }
 
     /// Adds events whose changes are visible.
     pub(crate) fn push(&self, events: Vec<QueuedEvent>) {
-        let mut state = self.state.lock();
         for event in events {
-            let Some(recent) = state.queues.get_mut(&event.queue) else { continue };
+            let Some(queue) = self.queues.get(&event.queue) else { continue };
+            let mut recent = queue.recent.lock();
             recent.is_recording &= recent.events.len() < RECENT_MAX;
             if recent.is_recording {
                 recent.events.push_back(event);
             }
+            if recent.wanted.is_some_and(|wanted| recent.events.len() >= wanted) {
+                recent.wanted = None;
+                drop(recent);
+                queue.changed.notify_all();
+            }
         }
-        drop(state);
-        self.changed.notify_all();
     }
 
-    /// Removes and returns at most `count` events from the front of a queue. Waits for the first
-    /// one for at most `wait`.
+    /// Removes and returns at most `count` events from the front of a queue. Waits until
+    /// `full_until` for `count` events, and then until `until` for the first one.
     #[must_use]
-    pub fn take(&self, queue: &str, count: usize, wait: Duration) -> Taken {
-        let until = now() + wait;
-        let mut state = self.state.lock();
+    pub fn take(&self, queue: &str, count: usize, full_until: Instant, until: Instant) -> Taken {
+        let Some(queue) = self.queues.get(queue) else { return Taken::Stopped };
+        let mut recent = queue.recent.lock();
         loop {
-            if state.is_stopped {
+            if recent.is_stopped {
                 return Taken::Stopped;
             }
-            let Some(recent) = state.queues.get_mut(queue) else { return Taken::Stopped };
-            let count = recent.events.len().min(count);
-            if count > 0 {
-                return Taken::Events(recent.events.drain(..count).collect());
-            }
-            if !recent.is_recording {
+            if recent.events.is_empty() && !recent.is_recording {
                 return Taken::Incomplete;
             }
-            if self.changed.wait_until(&mut state, until).timed_out() {
-                return Taken::Events(Vec::new());
+            let now = now();
+            let (wanted, deadline) = match now < full_until {
+                true => (count, full_until),
+                false => (1, until),
+            };
+            if recent.events.len() >= wanted || now >= deadline {
+                let count = recent.events.len().min(count);
+                return Taken::Events(recent.events.drain(..count).collect());
             }
+            recent.wanted = Some(wanted);
+            let _timed_out = queue.changed.wait_until(&mut recent, deadline);
+            recent.wanted = None;
         }
     }
 
     /// Forgets a queue's events and begins to record new ones: all earlier events are then in the
     /// stores, and events that are queued from now on are in both.
     pub fn restart(&self, queue: &str) {
-        if let Some(recent) = self.state.lock().queues.get_mut(queue) {
-            *recent = Recent { events: VecDeque::new(), is_recording: true };
+        if let Some(queue) = self.queues.get(queue) {
+            let mut recent = queue.recent.lock();
+            recent.events.clear();
+            recent.is_recording = true;
         }
     }
 
-    /// Waits for `time`, or until the queues are stopped; returns `true` if they are.
+    /// Lets the consumer of a queue wait for `time`, or until the queues are stopped; returns `true`
+    /// if they are.
     #[must_use]
-    pub fn pause(&self, time: Duration) -> bool {
+    pub fn pause(&self, queue: &str, time: Duration) -> bool {
+        let Some(queue) = self.queues.get(queue) else { return true };
         let until = now() + time;
-        let mut state = self.state.lock();
-        while !state.is_stopped {
-            if self.changed.wait_until(&mut state, until).timed_out() {
+        let mut recent = queue.recent.lock();
+        while !recent.is_stopped {
+            if queue.changed.wait_until(&mut recent, until).timed_out() {
                 break;
             }
         }
-        state.is_stopped
+        recent.is_stopped
     }
 
     /// Ends all present and later waits.
     pub fn stop(&self) {
-        self.state.lock().is_stopped = true;
-        self.changed.notify_all();
+        for queue in self.queues.values() {
+            queue.recent.lock().is_stopped = true;
+            queue.changed.notify_all();
+        }
     }
 }
 
@@ -185,7 +199,7 @@ mod tests {
     #[test]
     fn full_queue_is_incomplete_until_it_restarts() {
         let queues = EventQueues::new(["queue".into()]);
-        let take = |count| sequences(queues.take("queue", count, Duration::ZERO));
+        let take = |count| sequences(queues.take("queue", count, now(), now()));
         queues.push(vec![event(1)]);
         assert_eq!(take(1), None, "what the stores have is not known");
         queues.restart("queue");
@@ -199,21 +213,40 @@ mod tests {
         queues.restart("queue");
         queues.push(vec![event(7)]);
         assert_eq!(take(9), Some(vec![7]));
-        assert_eq!(sequences(queues.take("other", 1, Duration::ZERO)), None);
+        assert_eq!(sequences(queues.take("other", 1, now(), now())), None);
     }
 
     #[test]
     fn waiting_consumer_is_woken_by_an_event_and_by_the_stop() {
-        let queues = EventQueues::new(["queue".into()]);
+        let queues = &EventQueues::new(["queue".into()]);
         queues.restart("queue");
         std::thread::scope(|scope| {
-            let taken = scope.spawn(|| queues.take("queue", 9, Duration::from_secs(60)));
+            let later = now() + Duration::from_secs(60);
+            let taken = scope.spawn(move || queues.take("queue", 9, now(), later));
             queues.push(vec![event(3)]);
             assert_eq!(sequences(taken.join().unwrap()), Some(vec![3]));
-            let taken = scope.spawn(|| queues.take("queue", 9, Duration::from_secs(60)));
+            let taken = scope.spawn(move || queues.take("queue", 9, later, later));
+            queues.push(vec![event(4)]);
             queues.stop();
             assert!(matches!(taken.join().unwrap(), Taken::Stopped));
         });
-        assert!(queues.pause(Duration::from_secs(60)));
+        assert!(queues.pause("queue", Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn consumer_waits_for_a_full_batch_for_a_limited_time() {
+        let queues = &EventQueues::new(["queue".into()]);
+        queues.restart("queue");
+        let later = now() + Duration::from_secs(60);
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(move || queues.take("queue", 2, later, later));
+            queues.push(vec![event(1)]);
+            queues.push(vec![event(2)]);
+            assert_eq!(sequences(taken.join().unwrap()), Some(vec![1, 2]));
+        });
+        queues.push(vec![event(3)]);
+        let soon = now() + Duration::from_millis(20);
+        assert_eq!(sequences(queues.take("queue", 2, soon, later)), Some(vec![3]));
+        assert!(now() >= soon);
     }
 }

@@ -1,6 +1,7 @@
 //! Queues of events: each change queues its events atomically, in the order of the changes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::crash::until_compacted;
 use crate::start_put::block_on;
@@ -193,7 +194,7 @@ fn consumer_gets_new_events_from_memory() {
     store.create_bucket(BUCKET).unwrap();
     store.events().create(QUEUE).unwrap();
     put_with(&store, "before", b"", &event("put"));
-    let take = || queues.take(QUEUE, 10, Duration::ZERO);
+    let take = || queues.take(QUEUE, 10, Instant::now(), Instant::now());
     assert!(matches!(take(), Taken::Incomplete));
     queues.restart(QUEUE);
     put_with(&store, "key", b"1", &event("put"));

@@ -24,6 +24,10 @@ const REMOVE_TIME: Duration = Duration::from_millis(50);
 
 const IDLE_TIME: Duration = Duration::from_secs(1);
 
+/// The time for which events are gathered after a message, unless they fill the next one: a message
+/// costs much more than a record in it.
+const GATHER_TIME: Duration = Duration::from_millis(10);
+
 /// The pauses between attempts: each is twice as long as the one before.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -60,6 +64,7 @@ impl Deliveries {
                 scanned: HashSet::new(),
                 delivered: Vec::new(),
                 delivered_at: Instant::now(),
+                sent_at: Instant::now(),
             };
             let thread = thread::Builder::new().name(format!("events-{}", target.name()));
             deliveries.threads.push(thread.spawn(move || delivery.run())?);
@@ -95,6 +100,7 @@ struct Delivery {
     /// Delivered events that are still in the queue.
     delivered: Vec<QueuedEvent>,
     delivered_at: Instant,
+    sent_at: Instant,
 }
 
 /// The outcome of a step.
@@ -117,14 +123,16 @@ impl Delivery {
         let queue = Arc::clone(self.target.name());
         while let Err(error) = self.store.get().events().create(&queue) {
             self.target.failed(&chain(&error));
-            if self.queues.pause(PAUSE_MAX) {
+            if self.queues.pause(self.target.name(), PAUSE_MAX) {
                 return;
             }
         }
         let mut step = Step::Done;
         while step != Step::Stopped {
             let wait = if self.delivered.is_empty() { IDLE_TIME } else { REMOVE_TIME };
-            step = match (step, self.queues.take(&queue, self.target.webhook.batch_max, wait)) {
+            let (full_until, until) = (self.sent_at + GATHER_TIME, Instant::now() + wait);
+            let count = self.target.webhook.batch_max;
+            step = match (step, self.queues.take(&queue, count, full_until, until)) {
                 (_, Taken::Stopped) => Step::Stopped,
                 (Step::Dropped, _) | (_, Taken::Incomplete) => self.scan(),
                 (_, Taken::Events(events)) if events.is_empty() => {
@@ -159,7 +167,7 @@ impl Delivery {
                 Ok(events) => events,
                 Err(error) => {
                     self.target.failed(&chain(&error));
-                    let is_stopped = self.queues.pause(PAUSE_MAX);
+                    let is_stopped = self.queues.pause(self.target.name(), PAUSE_MAX);
                     return if is_stopped { Step::Stopped } else { Step::Dropped };
                 }
             };
@@ -176,6 +184,7 @@ impl Delivery {
     fn deliver(&mut self, mut events: Vec<QueuedEvent>) -> Step {
         let mut pause = PAUSE_MIN;
         while !events.is_empty() {
+            self.sent_at = Instant::now();
             let sent = self.runtime.block_on(self.client.send(message(&events)));
             let Err(why) = sent else {
                 self.target.succeeded(events.len());
@@ -203,7 +212,7 @@ impl Delivery {
     fn pause(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if self.queues.pause(left.min(PAUSE_STEP)) {
+            if self.queues.pause(self.target.name(), left.min(PAUSE_STEP)) {
                 return true;
             }
             if self.target.takes_retry() {

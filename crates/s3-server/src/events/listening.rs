@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_file_store::{EventQueues, Taken};
 
@@ -33,7 +33,8 @@ pub(super) fn start(
 fn send_until_stopped(store: &ServedStore, targets: &EventTargets, queues: &EventQueues) {
     let queue: Arc<str> = LISTENERS.into();
     loop {
-        let outcome = match queues.take(&queue, BATCH, PING_TIME) {
+        let now = Instant::now();
+        let outcome = match queues.take(&queue, BATCH, now, now + PING_TIME) {
             Taken::Stopped => return,
             Taken::Incomplete => {
                 queues.restart(&queue);
@@ -50,7 +51,7 @@ fn send_until_stopped(store: &ServedStore, targets: &EventTargets, queues: &Even
         };
         if let Err(error) = outcome {
             tracing::error!(error = chain(&error), "events of listening clients are not removed");
-            if queues.pause(PING_TIME) {
+            if queues.pause(&queue, PING_TIME) {
                 return;
             }
         }
