@@ -6,6 +6,7 @@ mod crash;
 mod events;
 mod failing;
 mod growth;
+mod linearizable;
 mod members;
 mod objects;
 mod old_copies;
