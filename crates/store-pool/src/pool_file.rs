@@ -34,10 +34,14 @@ pub(crate) enum Copies {
     Damaged(&'static str),
 }
 
-/// Reads both copies.
+/// Reads both copies, and syncs them: a process that was killed may have written or renamed a copy
+/// and not synced it, and what follows from a table must not be durable before the table.
 ///
 /// # Errors
 /// A failed system call.
+///
+/// # Durability
+/// The copies survive a power cut when this returns.
 pub(crate) fn read(disk: &dyn Disk) -> Result<Copies> {
     let (mut intact, mut damaged) = (None::<PoolFile>, None);
     for name in NAMES {
@@ -51,6 +55,9 @@ pub(crate) fn read(disk: &dyn Disk) -> Result<Copies> {
                 }
             }
         }
+    }
+    if intact.is_some() || damaged.is_some() {
+        disk.sync_dir("")?;
     }
     Ok(match (intact, damaged) {
         (Some(file), _) => Copies::Intact(file),
@@ -67,6 +74,7 @@ fn read_copy(
         Err(error) if error.is_not_found() => return Ok(None),
         opened => opened?,
     };
+    file.sync(Durability::Everything)?;
     let length = usize::try_from(file.bytes()?).unwrap_or(usize::MAX);
     let mut bytes = vec![0; length.min(BYTES_MAX)];
     let read = read_full(&*file, &mut bytes, 0)?;
@@ -171,4 +179,27 @@ fn create(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<()> {
     copy.sync(Durability::Everything)?;
     disk.rename(UNFINISHED, name)?;
     Ok(disk.sync_dir("")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_disk_sim::{MemoryDisk, Survival};
+
+    use super::*;
+    use crate::table::Table;
+
+    #[test]
+    fn table_that_was_read_survives_a_power_cut() {
+        let disk = MemoryDisk::default();
+        let mut file = PoolFile { own: 0, table: Table::with_one_member(1, 2, "d0".to_owned()) };
+        write(&disk, &file).unwrap();
+        // The process is killed before it syncs the first copy.
+        file.table.generation += 1;
+        let copy = disk.open(NAMES[0], Open::default()).unwrap();
+        write_full(&*copy, &encode(&file), 0).unwrap();
+        let left = || MemoryDisk::on(&disk.medium().cut(Survival::Nothing));
+        assert_ne!(read(&left()).unwrap(), Copies::Intact(file.clone()));
+        assert_eq!(read(&disk).unwrap(), Copies::Intact(file.clone()));
+        assert_eq!(read(&left()).unwrap(), Copies::Intact(file));
+    }
 }
