@@ -59,8 +59,8 @@
 //! backup, or [`Copies`] of the members) has them.
 //!
 //! # Sources
-//! Keys refer to `docs/sources.md`: \[DeCandia07\] many more partitions of the keys than members, and a
-//! table that assigns them.
+//! Keys refer to `docs/sources.md`: \[DeCandia07\] many more partitions of the keys than members,
+//! and a table that assigns them.
 
 mod buckets;
 mod clearing;

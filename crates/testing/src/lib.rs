@@ -4,10 +4,10 @@
 //! - [`LoopImage`]: a file system on a loop device, for tests that count requests or fill a disk
 //! - [`Random`], [`noise`], [`seed`] and [`replay_command`]: reproducible random numbers
 //! - [`depth`]: how deep a random exploration goes
-//! - [`eventually`], [`until_full`] and [`within_a_minute`]: waiting for a condition or a result; [`PATIENCE`]: the
-//!   timeout of everything else that a test waits for
-//! - [`disk_dir`], [`write_deep_file`], [`skip`], [`PrintOnPanic`]: temporary directories, skipped tests, messages of
-//!   failed tests
+//! - [`eventually`], [`until_full`] and [`within_a_minute`]: waiting for a condition or a result;
+//!   [`PATIENCE`]: the timeout of everything else that a test waits for
+//! - [`disk_dir`], [`write_deep_file`], [`skip`], [`PrintOnPanic`]: temporary directories, skipped
+//!   tests, messages of failed tests
 //! - [`child_test`], [`program`], [`Finished`]: other processes and their output
 //! - [`http`]: one end of an HTTP/1.1 connection
 //! - [`tls`]: a certificate authority, and one end of a TLS connection

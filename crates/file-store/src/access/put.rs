@@ -216,9 +216,9 @@ impl Store {
     /// 1. Reserves the object's quota, unless `earlier` covers it.
     /// 2. Locks the key, looks up its current object, and tests the precondition. In a bucket with
     ///    versions, retains the current object.
-    /// 3. Appends the needle to the log, with those of the events. After a crash the log may or may not have it. A new file
-    ///    that it references is already durable; if the log does not have the needle, opening the
-    ///    store removes the file.
+    /// 3. Appends the needle to the log, with those of the events. After a crash the log may or may
+    ///    not have it. A new file that it references is already durable; if the log does not have
+    ///    the needle, opening the store removes the file.
     /// 4. Once the needle is durable, applies it to the index, which makes it visible.
     /// 5. Removes the files of the replaced object. After a crash before this step, opening the
     ///    store removes them.

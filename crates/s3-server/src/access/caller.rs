@@ -109,7 +109,8 @@ impl Caller {
         }
     }
 
-    /// Returns this client with the tags of an object or version, if a policy compares them. May read from the disk.
+    /// Returns this client with the tags of an object or version, if a policy compares them. May
+    /// read from the disk.
     pub(crate) fn with_tags(
         &self,
         store: &Pool,
@@ -323,7 +324,8 @@ impl Caller {
         }
     }
 
-    /// Fails with `AccessDenied` unless a right of the client or a policy allows `operation`, one step of the executed operation.
+    /// Fails with `AccessDenied` unless a right of the client or a policy allows `operation`, one
+    /// step of the executed operation.
     pub(crate) fn check_without_acls(
         &self,
         store: &Pool,

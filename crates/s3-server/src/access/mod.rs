@@ -2,7 +2,8 @@
 //!
 //! `rights` is the model; `keys` has the users' keys and the file that stores them. `action` maps
 //! each operation to the right that it needs, `authorize` compares the grants, `decision` decides
-//! from the rights and all policies, and `caller` applies the decision to a request. `lists` adds bucket ACLs and object ACLs. `check` authorizes a request.
+//! from the rights and all policies, and `caller` applies the decision to a request. `lists` adds
+//! bucket ACLs and object ACLs. `check` authorizes a request.
 
 pub(crate) mod action;
 pub(crate) mod authorize;

@@ -1,7 +1,8 @@
 //! Authenticates a request: verifies its signature of any kind, once.
 //!
 //! `verify` recognizes the kind. `v4` and `v2` verify signatures in headers and URLs, `chunks`
-//! verifies a body's chunk signatures, and `signer` finds the key. Signatures are compared in constant time.
+//! verifies a body's chunk signatures, and `signer` finds the key. Signatures are compared in
+//! constant time.
 
 pub(crate) mod canonical;
 pub(crate) mod chunks;

@@ -11,7 +11,8 @@ use crate::stored::attributes;
 use crate::stored::versions::refused;
 
 /// Changes the attributes of an object or version in place, while no other client can change it.
-/// The version ID and the modification time stay; `event` is queued. The change is durable when this returns.
+/// The version ID and the modification time stay; `event` is queued. The change is durable when
+/// this returns.
 ///
 /// # Errors
 /// Fails like `change`, and if the attributes become too large.

@@ -61,8 +61,8 @@ pub struct RestoredMember {
 /// the buckets of the one whose copy is the newest.
 ///
 /// 1. Checks the copies and the directories. Nothing is changed.
-/// 2. Marks the directories, locks the marks, and removes what an earlier attempt left. After a stop in the
-///    steps 2 to 4, the directories cannot be opened, and the same call begins again.
+/// 2. Marks the directories, locks the marks, and removes what an earlier attempt left. After a
+///    stop in the steps 2 to 4, the directories cannot be opened, and the same call begins again.
 /// 3. Restores the copies.
 /// 4. Opens the stores for reading, and finds the slots of their keys.
 /// 5. Writes the table to all directories. After a stop, all of those that have it are marked, so
