@@ -37,6 +37,12 @@ pub(crate) struct StoredEvent {
 }
 
 impl QueuedEvent {
+    /// Returns `true` if damage makes the event unreadable: it has no fields.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.fields.as_bytes().is_empty()
+    }
+
     /// Returns the time of the change.
     #[must_use]
     pub fn time(&self) -> SystemTime {

@@ -79,10 +79,12 @@ impl<'a> StoreEvents<'a> {
     }
 
     /// Returns at most `limit` events of a queue with greater numbers than `after`, in their order.
-    /// Costs one read of the disk for each event.
+    /// Costs one read of the disk for each event. An event that damage makes unreadable has no
+    /// fields: it can be removed, so that it does not hold up those after it.
     ///
     /// # Errors
-    /// [`Error::Damaged`]; [`Error::Disk`] or [`Error::Log`] if a read fails.
+    /// [`Error::Damaged`] if the index cannot be read; [`Error::Disk`] or [`Error::Log`] if a read
+    /// fails.
     pub fn list(&self, queue: &Arc<str>, after: u64, limit: usize) -> Result<Vec<QueuedEvent>> {
         let inner = self.inner;
         let bucket = event_queue_bucket(queue);
@@ -92,7 +94,11 @@ impl<'a> StoreEvents<'a> {
             let _lock = inner.keyspace.keys.lock(&bucket, "");
             let key = event_key(version);
             let Some(stored) = present(inner, &bucket, &key, listed)? else { continue };
-            let fields = Arc::new(read(inner, stored.at, &bucket, &key)?);
+            let fields = match read(inner, stored.at, &bucket, &key) {
+                Err(Error::Damaged { .. }) => EventFields::default(),
+                fields => fields?,
+            };
+            let fields = Arc::new(fields);
             let (queue, member) = (Arc::clone(queue), inner.options.member);
             events.push(QueuedEvent { queue, member, sequence: version.0, fields, stored });
         }

@@ -94,6 +94,26 @@ fn each_kind_of_change_queues_its_event() {
 }
 
 #[test]
+fn flipped_bit_in_an_event_affects_only_that_event() {
+    let (dir, store) = store();
+    for what in ["first", "damaged", "last"] {
+        put_with(&store, what, b"content", &event(what));
+    }
+    store.close().unwrap();
+    let volume = dir.path().join("volumes/0000000001.segment");
+    let bytes = std::fs::read(&volume).unwrap();
+    let at = bytes.windows(11).position(|it| it == b"\x07\0\0\0damaged").unwrap();
+    flip(&volume, at as u64 + 5);
+    let (store, _) = reopen(dir.path());
+    let mut events = queued(&store);
+    assert_eq!(events.len(), 3);
+    assert!(events[1].is_damaged());
+    store.events().remove(QUEUE, &[events.remove(1)]).unwrap();
+    assert_eq!(texts(&events), ["first first 7", "last last 7"]);
+    assert_eq!(texts(&queued(&store)), texts(&events));
+}
+
+#[test]
 fn versions_and_markers_queue_events_with_their_ids() {
     let (_dir, store) = store();
     store.set_versioning(BUCKET, Versioning::Enabled).unwrap();

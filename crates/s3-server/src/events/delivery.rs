@@ -162,7 +162,7 @@ impl Delivery {
         let store = self.store.get();
         let mut reader = store.events().reader(self.target.name());
         loop {
-            let events = match reader.next(self.target.webhook.batch_max) {
+            let mut events = match reader.next(self.target.webhook.batch_max) {
                 Ok(events) if events.is_empty() => return Step::Done,
                 Ok(events) => events,
                 Err(error) => {
@@ -173,6 +173,7 @@ impl Delivery {
             };
             let recent = events.iter().filter(|event| event.time() >= began).map(id);
             self.scanned.extend(recent);
+            self.drop_events(&mut events, QueuedEvent::is_damaged, "damage makes them unreadable");
             match self.deliver(events) {
                 Step::Done => self.remove_if_due(),
                 step => return step,
@@ -225,14 +226,22 @@ impl Delivery {
     /// Drops the events that exceed the maximum age.
     fn drop_old(&mut self, events: &mut Vec<QueuedEvent>) {
         let Some(age_max) = self.target.webhook.queue_age_max else { return };
-        let is_old =
-            |event: &mut QueuedEvent| event.time().elapsed().is_ok_and(|age| age > age_max);
-        let old: Vec<_> = events.extract_if(.., is_old).collect();
-        let Some(first) = old.first() else { return };
-        let of = |name| first.fields.get(name).unwrap_or_default();
-        let why = format!("they are too old, the first is of {}/{}", of("bucket"), of("key"));
-        self.target.dropped(old.len() as u64, &why);
-        self.delivered.extend(old);
+        let is_old = |event: &QueuedEvent| event.time().elapsed().is_ok_and(|age| age > age_max);
+        self.drop_events(events, is_old, "they are too old");
+    }
+
+    fn drop_events(
+        &mut self,
+        events: &mut Vec<QueuedEvent>,
+        is_dropped: impl Fn(&QueuedEvent) -> bool,
+        why: &str,
+    ) {
+        let dropped: Vec<_> = events.extract_if(.., |event| is_dropped(event)).collect();
+        let Some(first) = dropped.first() else { return };
+        let field = |name| first.fields.get(name).unwrap_or("?");
+        let why = format!("{why}, the first is of {}/{}", field("bucket"), field("key"));
+        self.target.dropped(dropped.len() as u64, &why);
+        self.delivered.extend(dropped);
         self.remove();
     }
 

@@ -346,6 +346,31 @@ fn events_wait_for_a_target_that_is_down_also_over_a_restart() {
 }
 
 #[test]
+fn damaged_event_is_dropped_and_does_not_hold_up_the_others() {
+    let site = Site::new();
+    site.notify();
+    site.receiver.answer_with(503);
+    for key in ["first", "damaged", "last"] {
+        site.put(&format!("/bucket/{key}"), b"");
+    }
+    eventually("an attempt has failed", || site.status("failures") > 0);
+    let Site { server, receiver, encryption } = site;
+    let dir = server.into_dir();
+    let volume = dir.path().join("volumes/0000000001.segment");
+    let mut bytes = std::fs::read(&volume).unwrap();
+    let key = bytes.windows(11).position(|it| it == b"\x07\0\0\0damaged").unwrap();
+    bytes[key + 5] ^= 1;
+    std::fs::write(&volume, bytes).unwrap();
+    receiver.answer_with(200);
+    let server = start(dir, &receiver, &encryption, |_webhook| {});
+    let site = Site { server, receiver, encryption };
+    let expected = ["ObjectCreated:Put first 0", "ObjectCreated:Put last 0"];
+    assert_eq!(texts(&site.records(2)), expected);
+    assert_eq!(site.status("dropped_events"), 1);
+    eventually("the queue is empty", || site.status("queued_events") == 0);
+}
+
+#[test]
 fn oldest_events_are_dropped_and_counted_when_the_queue_is_full_or_they_are_old() {
     let site = Site::with(|webhook| webhook.queue_events_max = 10);
     site.receiver.answer_with(500);
