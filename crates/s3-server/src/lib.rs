@@ -113,7 +113,7 @@ pub use events::webhook::Webhook;
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_reactor::{HostAddress, Listener, Rate, TcpOptions, wake_once};
 pub use metrics::Counts;
-pub use oidc::provider::{FetchDocument, Providers};
+pub use oidc::provider::{ProviderClient, Providers};
 pub use policy::document::{PolicyDocument, PolicyRequest};
 pub use served::ServedStore;
 pub use server::{Server, listening::Listening};

@@ -7,6 +7,12 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime, UtcOffset};
 
+/// Returns the present time, in seconds since 1970.
+pub(crate) fn now_s() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
 /// Formats a time for documents, in whole seconds: `2026-11-28T12:00:00.000Z`. A time that is too
 /// late for this format becomes its greatest time.
 pub(crate) fn document_time(time: SystemTime) -> String {

@@ -11,6 +11,7 @@
 //! - [`child_test`], [`program`], [`Finished`]: other processes and their output
 //! - [`http`]: one end of an HTTP/1.1 connection
 //! - [`tls`]: a certificate authority, and one end of a TLS connection
+//! - [`oidc`]: an OpenID Connect provider
 //! - [`WebhookReceiver`]: an HTTP server that records messages
 //! - [`ReservedAddress`]: an address for a process that the test starts later
 //! - [`Transport`], [`Endpoint`], [`over!`]: the same tests over TCP, inherited sockets and TLS
@@ -45,6 +46,8 @@ pub mod http;
 mod image;
 mod limits;
 mod markup;
+#[cfg(feature = "net")]
+pub mod oidc;
 mod program;
 mod random;
 mod report;

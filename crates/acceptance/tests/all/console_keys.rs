@@ -140,6 +140,74 @@ fn console_creates_changes_and_revokes_keys() {
 }
 
 #[test]
+fn console_changes_policies_and_groups() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let (dir, options) = key_file();
+    keys(&["create", "alice"], &options);
+    let borrowed: Vec<&str> = options.iter().map(String::as_str).collect();
+    let server = Server::start_with_keys(&dir.path().join("data"), &borrowed);
+    let mut browser = open(&server, KEYS);
+    let card = "document.querySelector('#view-keys .policies')";
+    let button = |name: &str| {
+        format!("[...{card}.querySelectorAll('button')].find((b) => b.textContent === '{name}')")
+    };
+    let message = "document.querySelector('#view-keys .policies .message')?.innerText";
+    browser.wait_for(&button("Create a policy…"));
+    // The form is used with the keyboard only.
+    browser.evaluate(&format!("{}.focus()", button("Create a policy…")));
+    browser.press("Enter");
+    browser.wait_for("document.activeElement.tagName === 'INPUT'");
+    browser.type_text("read-photos");
+    browser.press("Tab");
+    browser.type_text("bob");
+    browser.press("Tab");
+    browser.type_text("staff, other");
+    browser.picture("policy-new.png");
+    // A policy that the server would not enforce stays in the form.
+    let area = format!("{card}.querySelector('textarea')");
+    let text = browser.evaluate(&format!("{area}.value")).as_str().unwrap().to_owned();
+    browser.fill(&area, &text.replace("GetObject", "GotObject"));
+    browser.click(&button("Save"));
+    browser.wait_for(&format!("{message}?.includes('GotObject')"));
+    browser.fill(&area, &text.replace("BUCKET", "photos"));
+    browser.click(&button("Save"));
+    browser.wait_for(&format!("{message} === 'The policy read-photos is in force.'"));
+    assert_eq!(
+        keys(&["policy", "list"], &options),
+        "read-photos: users bob; groups other, staff\n"
+    );
+    browser.resize(360, 740);
+    let overflow = "((page) => page.scrollWidth - page.clientWidth)(document.documentElement)";
+    assert_eq!(browser.evaluate(overflow), 0, "the card is as wide as the screen");
+    browser.picture("policies-phone.png");
+    browser.resize(1200, 900);
+
+    let edit = |name: &str| format!("{card}.querySelector('button[aria-label=\"Edit… {name}\"]')");
+    browser.click(&edit("staff"));
+    browser.fill(&format!("{card}.querySelector('input:enabled')"), "alice bob");
+    browser.click(&button("Save"));
+    browser.wait_for(&format!("{message} === 'Changed the group staff.'"));
+    browser.click(&edit("read-photos"));
+    browser.wait_for(&format!("{area}?.value.includes('arn:aws:s3:::photos/*')"));
+    browser.fill(&format!("{card}.querySelectorAll('input:enabled')[1]"), "staff");
+    browser.picture("policies.png");
+    browser.click(&button("Save"));
+    browser.wait_for(&format!("{message} === 'The policy read-photos is in force.'"));
+    let listed = keys(&["group", "list"], &options);
+    assert_eq!(listed, "staff: users alice, bob; policies read-photos\n");
+
+    browser.click(&button("Remove"));
+    browser.click(&button("Really?"));
+    browser.wait_for(&format!("{message}?.includes('is attached to')"));
+    let mut errors = browser.take_errors();
+    errors.retain(|error| !error.contains("400 (Bad Request)"));
+    assert!(errors.is_empty(), "{errors:#?}");
+    server.stop();
+}
+
+#[test]
 fn console_creates_a_key_for_a_bucket_in_one_step() {
     if !is_installed("chromium") {
         return skip("chromium is not installed");

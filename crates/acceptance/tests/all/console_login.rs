@@ -1,6 +1,8 @@
 //! Logs in to and out of the console of `haul serve` on its login page, with Chromium.
 
-use haul_testing::skip;
+use haul_testing::oidc::{IdentityProvider, TokenKey};
+use haul_testing::{ReservedAddress, skip};
+use serde_json::json;
 
 use crate::browser::Browser;
 use crate::files::is_installed;
@@ -137,5 +139,68 @@ fn public_address_shows_the_login_page_in_place_of_all_pages() {
     );
     browser.navigate(&format!("{url}stats.json"));
     browser.wait_for("document.querySelector('#login')");
+    server.stop();
+}
+
+#[test]
+fn user_of_a_provider_logs_in_on_its_page_and_comes_back() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (options, ..) = key_of_alice(dir.path());
+    let admin = ReservedAddress::new();
+    let port = admin.to_string().rsplit(':').next().unwrap().to_owned();
+    // Another site than that of the provider: cookies for one site only are not sent on the way back.
+    let url = format!("http://localhost:{port}/");
+    let provider = IdentityProvider::start();
+    let config = json!({ "providers": [{
+        "name": "corp", "issuer": provider.issuer(), "audience": "haul", "console_url": url,
+        "client_secret": "shared",
+    }] });
+    let providers = dir.path().join("providers.json");
+    std::fs::write(&providers, config.to_string()).unwrap();
+    let serve = || {
+        let mut command = program::command();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--admin", &admin.to_string()]);
+        command.arg("--data").arg(dir.path().join("data")).args(&options);
+        command.arg("--oidc").arg(&providers);
+        command
+    };
+    // The file has a secret.
+    let refused = serve().output().unwrap();
+    assert_eq!(refused.status.code(), Some(3));
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(stderr.contains("accessible to other users"), "{stderr}");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&providers, private).unwrap();
+    let server = Running::start(&mut serve());
+
+    let (key, other) = (TokenKey::es256("a"), TokenKey::es256("a"));
+    provider.publish(&[&key]);
+    let claims = provider.claims(&json!({ "preferred_username": "ann@example.com" }));
+    provider.log_in_as(other, claims.clone());
+    let mut browser = Browser::open(&format!("{url}login#objects"), 1200, 900);
+    let choice = "document.querySelector('#providers button')";
+    browser.wait_for(&format!("{choice}?.textContent === 'Log in with corp'"));
+    browser.picture("login-with-a-provider.png");
+    browser.click(choice);
+    browser.wait_for(&format!("{MESSAGE}?.includes('no key of its issuer has signed')"));
+    assert_eq!(browser.evaluate("location.pathname + location.search"), "/login/callback");
+
+    provider.log_in_as(key, claims);
+    browser.click(choice);
+    browser.wait_for("location.hash === '#objects' && location.pathname === '/'");
+    let account = browser.wait_for(
+        "document.querySelector('#account button') && document.querySelector('#account').innerText",
+    );
+    assert!(account.as_str().unwrap().contains("corp:ann@example.com"), "{account}");
+    assert_eq!(browser.evaluate("document.cookie"), "", "scripts cannot read the cookie");
+    // No policy has the name in the token: the user has logged in, and may do nothing.
+    let status = "fetch('/s3/photos', { headers: { 'X-Haul-Console':
+        localStorage.getItem('haul-page-token') } }).then((response) => response.status)";
+    assert_eq!(browser.evaluate(status), 404);
+    browser.click("document.querySelector('#account button')");
+    browser.wait_for("location.pathname === '/login' && document.querySelector('#login')");
     server.stop();
 }

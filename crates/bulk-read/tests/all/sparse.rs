@@ -115,7 +115,10 @@ fn terabytes_of_holes_are_not_read() {
             assert_eq!(outcome.bytes, runs.iter().map(|run| run.1).sum::<u64>());
             assert!(!outcome.grew);
         }
-        assert_eq!(stats.bytes, found.iter().map(|(_, _, o)| o.as_ref().unwrap().bytes).sum());
+        assert_eq!(
+            stats.bytes,
+            found.iter().map(|(_, _, o)| o.as_ref().unwrap().bytes).sum::<u64>()
+        );
         let read = stats.bytes - runs.zeros.into_inner();
         assert!(read < 10 * M, "{read} bytes were read");
     }

@@ -83,7 +83,8 @@ pub(crate) struct ServeArgs {
     /// A JSON file with "providers", a list of objects with name, issuer (a URL), audience (the ID
     /// of the client for which tokens are issued), and optionally user_claim, policy_claim, and
     /// policies, a table from values of this claim to lists of policies. The policies are those of
-    /// "haul keys policy". AssumeRoleWithWebIdentity exchanges a token for a temporary key.
+    /// "haul keys policy". AssumeRoleWithWebIdentity exchanges a token for a temporary key. With
+    /// console_url, and optionally client_secret and scopes, users also log in to the console.
     #[arg(long, value_name = "FILE", help_heading = "Server", requires = "keys")]
     pub(crate) oidc: Option<PathBuf>,
     /// Encrypt objects with the keys in FILE if the request or the bucket requires it (SSE-S3)

@@ -1,14 +1,16 @@
-//! Reads the configuration of OpenID Connect providers, and fetches their documents.
+//! Reads the configuration of OpenID Connect providers, and sends requests to them.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_s3_server::{FetchDocument, Providers};
-use reqwest::Client;
+use haul_s3_server::{ProviderClient, Providers};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use reqwest::{Client, RequestBuilder};
 use tokio::runtime;
 
 use crate::report::{OrFail, Result};
+use crate::secrets;
 
 /// The time after which a provider has failed.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -16,44 +18,84 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum length of a document, in bytes.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
-/// Reads the file with the providers.
+/// The longest part of a refusal that is reported, in characters.
+const REFUSAL_CHARACTERS_MAX: usize = 300;
+
+/// Reads the file with the providers, which other users cannot read if it has secrets.
 pub(super) fn load(path: &Path) -> Result<Arc<Providers>> {
     let cannot = || format!("cannot use the providers in {}", path.display());
     let text = std::fs::read_to_string(path).or_not_start(cannot)?;
     // Another implementation that the process selected stays.
     drop(rustls::crypto::ring::default_provider().install_default());
-    Providers::parse(&text, Arc::new(HttpFetcher)).map(Arc::new).or_not_start(cannot)
+    let providers = Providers::parse(&text, Arc::new(HttpClient)).or_not_start(cannot)?;
+    if providers.has_secrets() {
+        secrets::file::read(path, &cannot)?;
+    }
+    Ok(Arc::new(providers))
 }
 
-/// Fetches documents by HTTP.
+/// Sends requests by HTTP.
 #[derive(Debug)]
-struct HttpFetcher;
+struct HttpClient;
 
-impl FetchDocument for HttpFetcher {
-    fn fetch(&self, url: &str) -> std::result::Result<Vec<u8>, String> {
-        // A fetch is rare: it has a runtime of its own, on the thread that waits for it.
-        let runtime = runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| error.to_string())?;
-        runtime.block_on(fetch(url))
+impl ProviderClient for HttpClient {
+    fn get(&self, url: &str) -> std::result::Result<Vec<u8>, String> {
+        send(url, |client| client.get(url))
+    }
+
+    fn post(
+        &self,
+        url: &str,
+        form: &str,
+        authorization: Option<&str>,
+    ) -> std::result::Result<Vec<u8>, String> {
+        send(url, |client| {
+            let request = client
+                .post(url)
+                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .header(ACCEPT, "application/json");
+            let request = match authorization {
+                Some(authorization) => request.header(AUTHORIZATION, authorization),
+                None => request,
+            };
+            request.body(form.to_owned())
+        })
     }
 }
 
-async fn fetch(url: &str) -> std::result::Result<Vec<u8>, String> {
-    let fail = |error: reqwest::Error| format!("cannot read {url}: {}", innermost(&error));
+/// Sends a request, which is rare: it has a runtime of its own, on the thread that waits for it.
+fn send(
+    url: &str,
+    request: impl FnOnce(Client) -> RequestBuilder,
+) -> std::result::Result<Vec<u8>, String> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| error.to_string())?.block_on(exchange(url, request))
+}
+
+async fn exchange(
+    url: &str,
+    request: impl FnOnce(Client) -> RequestBuilder,
+) -> std::result::Result<Vec<u8>, String> {
+    let fail = |error: reqwest::Error| format!("no response of {url}: {}", innermost(&error));
     // A redirect could lead to an address without TLS.
     let client = Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(TIMEOUT);
-    let mut response = client.build().map_err(fail)?.get(url).send().await.map_err(fail)?;
-    if !response.status().is_success() {
-        return Err(format!("cannot read {url}: the response is {}", response.status()));
-    }
+    let mut response = request(client.build().map_err(fail)?).send().await.map_err(fail)?;
+    let status = response.status();
     let mut document = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(fail)? {
         document.extend_from_slice(&piece);
         if document.len() > DOCUMENT_BYTES_MAX {
-            return Err(format!("cannot read {url}: it has more than {DOCUMENT_BYTES_MAX} bytes"));
+            return Err(format!("the response of {url} has more than {DOCUMENT_BYTES_MAX} bytes"));
         }
     }
-    Ok(document)
+    match status.is_success() {
+        true => Ok(document),
+        false => {
+            let text = String::from_utf8_lossy(&document);
+            let text: String = text.chars().take(REFUSAL_CHARACTERS_MAX).collect();
+            Err(format!("the response of {url} is {status}: {}", text.trim()))
+        }
+    }
 }
 
 /// Returns the innermost cause of an error.

@@ -35,7 +35,7 @@ pub(super) enum CopyStep {
     /// The other store has everything.
     Complete,
     /// These files must be copied first.
-    NeedsFiles(Files),
+    NeedsFiles(Box<Files>),
     /// A part was copied, which may be all.
     Copied,
 }
@@ -96,7 +96,8 @@ pub(super) fn copy_batch(
     files.update(common(&here, &there));
     let missing_files = files.missing(batch.iter().flat_map(Missing::files));
     if !missing_files.is_empty() {
-        return Ok(CopyStep::NeedsFiles(Files::pin(from, name.bucket, name.key, &missing_files)));
+        let files = Files::pin(from, name.bucket, name.key, &missing_files);
+        return Ok(CopyStep::NeedsFiles(Box::new(files)));
     }
     let read = |missing| read(from, to, name, missing);
     let ready: Vec<Ready> = batch.into_iter().map(read).collect::<Result<_>>()?;

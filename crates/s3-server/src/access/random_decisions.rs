@@ -387,7 +387,8 @@ fn caller(subject: &Subject, session: Option<&Session>, asked: &Asked<'_>) -> Ca
     if let Some(Session { parsed, .. }) = session {
         let policy = Some(Arc::clone(parsed));
         let pair = Credentials { access_key: "a".into(), secret_key: "b".into() };
-        principal = Arc::new(principal.limited(pair, SessionLimits { policy }, i64::MAX));
+        principal =
+            Arc::new(principal.limited(pair, SessionLimits { policy, token: "".into() }, i64::MAX));
     }
     let query = asked.prefix.map(|prefix| format!("?prefix={prefix}")).unwrap_or_default();
     let line = format!("GET /{}{query}", asked.bucket);

@@ -1,26 +1,43 @@
-//! Logs browsers in and out: a key pair begins a session.
+//! Logs browsers in and out: a key pair begins a session, or an OpenID Connect provider.
 
 use std::net::Ipv6Addr;
 use std::num::NonZero;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use haul_http_engine::RequestBody;
 use haul_reactor::{Rate, RateLimit};
-use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, SET_COOKIE};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
+use tokio::task::{JoinError, spawn_blocking};
 
 use crate::access::authorize::Principal;
-use crate::access::keys::key_ring::AllKeys;
+use crate::access::keys::key_ring::ActiveKey;
+use crate::access::keys::session::{Claims, TemporaryKey};
+use crate::admin::cookie::with_cookie;
 use crate::admin::keys::KeyLog;
-use crate::admin::page::{json_page, plain};
-use crate::admin::sessions::{NewSession, Proof, Sessions};
+use crate::admin::login::LoginStep;
+use crate::admin::page::{Rejection, error_response, json_page, plain, text};
+use crate::admin::pending_logins::PendingLogin;
+use crate::admin::sessions::{LIFETIME_MAX, NewSession, Proof, Sessions};
 use crate::admin::{Admin, operation};
+use crate::oidc::login::LoginSecrets;
+use crate::oidc::provider::Refusal;
+use crate::times::now_s;
 
 /// The maximum length of a login's body, in bytes.
 const BODY_BYTES_MAX: usize = 4 << 10;
+
+/// The longest access key of an attempt to log in that is logged, in bytes.
+const LOGGED_NAME_BYTES_MAX: usize = 128;
+
+const NO_RANDOM_BYTES: Rejection =
+    (StatusCode::INTERNAL_SERVER_ERROR, "The kernel has no random bytes\n");
+
+const NO_PROVIDERS: &str = "The server has no OpenID Connect providers\n";
 
 /// The maximum login rate of each client. It slows down guessing of secret keys that people chose.
 const LOGINS_PER_MINUTE: u32 = 30;
@@ -33,9 +50,10 @@ pub(crate) fn login_limit() -> RateLimit {
 }
 
 impl Admin {
-    /// Begins a session with the key pair in the body.
+    /// Executes a step of a login, whose body is JSON.
     pub(crate) async fn log_in(
         &self,
+        step: LoginStep,
         request: Request<RequestBody>,
         log: KeyLog,
     ) -> Response<Bytes> {
@@ -46,22 +64,133 @@ impl Admin {
             let text = "The server has no keys: every client of this machine has all rights\n";
             return plain(StatusCode::NOT_FOUND, text);
         }
-        let (now, peer) = (Instant::now(), log.client.unwrap_or(Ipv6Addr::LOCALHOST.into()));
-        if let Err(wait) = self.login_limit.try_take(peer, now) {
-            let text = "Too many logins of this client: try again later\n";
-            let mut response = plain(StatusCode::TOO_MANY_REQUESTS, text);
-            let wait = HeaderValue::from(wait.as_secs() + 1);
-            response.headers_mut().insert(RETRY_AFTER, wait);
+        let headers = request.headers().clone();
+        // Only a login that was started can be finished, and the start is limited.
+        let is_limited = step != LoginStep::Finish;
+        if is_limited && let Some(response) = self.login_rate_rejection(&log) {
             return response;
         }
         let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await;
-        let pair = body.ok().and_then(|body| serde_json::from_slice(&body.to_bytes()).ok());
-        let Some(pair) = pair else {
+        let body = body.ok().and_then(|it| serde_json::from_slice::<Value>(&it.to_bytes()).ok());
+        let Some(body) = body else {
             return plain(StatusCode::BAD_REQUEST, "The body is not JSON, or is too long\n");
         };
-        let response = begin(&self.keys, &self.sessions, &pair, now);
-        log.logged_in(pair["access_key"].as_str().unwrap_or_default(), response.status()).await;
+        let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        match step {
+            LoginStep::KeyPair => {
+                self.log_in_with_keys(text("access_key"), text("secret_key"), log).await
+            }
+            LoginStep::Start => self.start_login(text("provider")).await,
+            LoginStep::Finish => {
+                let pending = self.pending_logins.take(&headers, Instant::now());
+                self.finish_login(pending, text("code"), text("state"), log).await
+            }
+        }
+    }
+
+    /// Begins a session with a key pair.
+    async fn log_in_with_keys(
+        &self,
+        access_key: String,
+        secret_key: String,
+        log: KeyLog,
+    ) -> Response<Bytes> {
+        let key = self.keys.find(&access_key).filter(|key| key.has_secret(secret_key.as_bytes()));
+        let wrong = "The access key or the secret key is wrong\n";
+        let (response, error) = match key {
+            Some(key) => (begin(&self.sessions, &key, Instant::now()), None),
+            None => (plain(StatusCode::UNAUTHORIZED, wrong), Some(wrong)),
+        };
+        let name = Some(&*access_key).filter(|name| name.len() <= LOGGED_NAME_BYTES_MAX);
+        log.logged_in(name, response.status(), error).await;
         response
+    }
+
+    /// Starts a login with a provider, and returns the URL at which it logs the user in.
+    async fn start_login(&self, provider: String) -> Response<Bytes> {
+        let Some(providers) = self.providers.clone() else {
+            return plain(StatusCode::NOT_FOUND, NO_PROVIDERS);
+        };
+        let Some(secrets) = LoginSecrets::generate() else {
+            return error_response(NO_RANDOM_BYTES);
+        };
+        let (name, known) = (provider.clone(), secrets.clone());
+        let url = spawn_blocking(move || providers.login_url(&name, &known)).await;
+        let url = match outcome(url) {
+            Ok(url) => url,
+            Err((status, why)) => return text(status, why),
+        };
+        match self.pending_logins.start(provider, secrets, Instant::now()) {
+            Some(cookie) => with_cookie(json_page(&json!({ "url": url })), &cookie),
+            None => error_response(NO_RANDOM_BYTES),
+        }
+    }
+
+    /// Begins a session of the user that a provider has logged in, with the code and the state that
+    /// it sent back to the browser that started the login.
+    async fn finish_login(
+        &self,
+        pending: Option<PendingLogin>,
+        code: String,
+        state: String,
+        log: KeyLog,
+    ) -> Response<Bytes> {
+        let key = match pending.filter(|pending| pending.secrets.has_state(&state)) {
+            Some(pending) => self.provider_key(pending, code).await,
+            None => {
+                let text = "This browser has not started this login, or too long ago: try again\n";
+                Err((StatusCode::FORBIDDEN, text.to_owned()))
+            }
+        };
+        let (response, error) = match &key {
+            Ok(key) => (begin(&self.sessions, key, Instant::now()), None),
+            Err((status, why)) => (text(*status, why.clone()), Some(&**why)),
+        };
+        let name = key.as_ref().ok().map(|key| key.log_name());
+        log.logged_in(name.as_deref(), response.status(), error).await;
+        with_cookie(response, &self.pending_logins.remove_cookie())
+    }
+
+    /// Returns a temporary key of the user that a provider has logged in.
+    async fn provider_key(
+        &self,
+        pending: PendingLogin,
+        code: String,
+    ) -> Result<Arc<ActiveKey>, (StatusCode, String)> {
+        let Some(providers) = self.providers.clone() else {
+            return Err((StatusCode::NOT_FOUND, NO_PROVIDERS.to_owned()));
+        };
+        let PendingLogin { provider, secrets, .. } = pending;
+        let name = provider.clone();
+        let exchange = move || providers.finish_login(&name, &code, &secrets, now_s());
+        let user = outcome(spawn_blocking(exchange).await)?;
+        let lifetime_s = i64::try_from(LIFETIME_MAX.as_secs()).unwrap_or(i64::MAX);
+        let claims = Claims::new(now_s().saturating_add(lifetime_s), None, Some(user));
+        let key = claims.and_then(|claims| {
+            let TemporaryKey { access_key, token, .. } =
+                self.keys.start_provider_session(&provider, &claims)?;
+            self.keys.signer(&access_key, Some(&token), now_s()).ok()
+        });
+        key.ok_or_else(|| {
+            let text = "The server has no secret for temporary keys, or no random bytes\n";
+            (StatusCode::INTERNAL_SERVER_ERROR, text.to_owned())
+        })
+    }
+
+    /// Returns the response to a client with too many logins.
+    fn login_rate_rejection(&self, log: &KeyLog) -> Option<Response<Bytes>> {
+        let peer = log.client.unwrap_or(Ipv6Addr::LOCALHOST.into());
+        let wait = self.login_limit.try_take(peer, Instant::now()).err()?;
+        let text = "Too many logins of this client: try again later\n";
+        let mut response = plain(StatusCode::TOO_MANY_REQUESTS, text);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+        Some(response)
+    }
+
+    /// Returns the names of the providers with which users log in.
+    pub(super) fn login_providers_json(&self) -> Value {
+        let names = self.providers.iter().flat_map(|providers| providers.login_names());
+        json!({ "providers": names.collect::<Vec<_>>() })
     }
 
     /// Ends the session of a request.
@@ -74,36 +203,48 @@ impl Admin {
 
     /// Returns the client that sent a request, which may not have logged in.
     pub(super) fn session_json(&self, headers: &HeaderMap) -> Value {
-        let access_key = match self.logins().login(headers, Proof::Page) {
-            Ok(Principal::Key(key)) => Some(key.access_key.to_string()),
+        let key = match self.logins().login(headers, Proof::Page) {
+            Ok(Principal::Key(key)) => Some(key),
             _ => None,
         };
         json!({
             "has_keys": !self.keys.is_empty(),
-            "has_session": access_key.is_some() && !headers.contains_key(AUTHORIZATION),
-            "access_key": access_key,
+            "has_session": key.is_some() && !headers.contains_key(AUTHORIZATION),
+            "name": key.as_deref().map(shown_name),
         })
     }
 }
 
-/// Begins a session with a key pair: `access_key` and `secret_key`.
-fn begin(keys: &AllKeys, sessions: &Sessions, pair: &Value, now: Instant) -> Response<Bytes> {
-    let text = |name: &str| pair[name].as_str().unwrap_or_default();
-    let key = keys.find(text("access_key"));
-    let Some(key) = key.filter(|key| key.has_secret(text("secret_key").as_bytes())) else {
-        return plain(StatusCode::UNAUTHORIZED, "The access key or the secret key is wrong\n");
+/// Returns the outcome of a request to a provider.
+fn outcome<T>(outcome: Result<Result<T, Refusal>, JoinError>) -> Result<T, (StatusCode, String)> {
+    match outcome {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(Refusal::Invalid(why))) => {
+            Err((StatusCode::FORBIDDEN, format!("The login is refused: {why}\n")))
+        }
+        Ok(Err(Refusal::Expired)) => {
+            Err((StatusCode::FORBIDDEN, "The login is refused: the token has expired\n".to_owned()))
+        }
+        Ok(Err(Refusal::Unreachable(why))) => {
+            Err((StatusCode::BAD_GATEWAY, format!("The provider cannot be used: {why}\n")))
+        }
+        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))),
+    }
+}
+
+/// Returns the response that begins a session of `key`.
+fn begin(sessions: &Sessions, key: &ActiveKey, now: Instant) -> Response<Bytes> {
+    let Some(NewSession { cookie, page_token }) = sessions.begin(key, now) else {
+        return error_response(NO_RANDOM_BYTES);
     };
-    let Some(NewSession { cookie, page_token }) = sessions.begin(&key, now) else {
-        let text = "The kernel has no random bytes\n";
-        return plain(StatusCode::INTERNAL_SERVER_ERROR, text);
-    };
-    let json = json!({ "access_key": &*key.access_key, "page_token": page_token });
+    let json = json!({ "name": shown_name(key), "page_token": page_token });
     with_cookie(json_page(&json), &cookie)
 }
 
-fn with_cookie(mut response: Response<Bytes>, cookie: &str) -> Response<Bytes> {
-    if let Ok(cookie) = HeaderValue::from_str(cookie) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
+/// Returns the name that the console shows: the access key, or the user of a temporary key.
+fn shown_name(key: &ActiveKey) -> &str {
+    match (&key.session, &key.user) {
+        (Some(_), Some(user)) => user,
+        _ => &key.access_key,
     }
-    response
 }

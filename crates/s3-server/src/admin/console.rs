@@ -74,6 +74,7 @@ pub(super) fn file(path: &str) -> Option<(&'static str, &'static str)> {
         "/serve/new_key.js" => include_str!("console/new_key.js"),
         "/serve/objects.js" => include_str!("console/objects.js"),
         "/serve/places.js" => include_str!("console/places.js"),
+        "/serve/policies.js" => include_str!("console/policies.js"),
         "/serve/policy.js" => include_str!("console/policy.js"),
         "/serve/preview.js" => include_str!("console/preview.js"),
         "/serve/quota.js" => include_str!("console/quota.js"),

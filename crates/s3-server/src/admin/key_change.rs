@@ -1,4 +1,5 @@
-//! The key changes that the console requests, and the rules for them. Pure, except for random keys.
+//! The changes of the key file that the console requests, and the rules for them. Pure, except for
+//! random keys.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +10,7 @@ use serde_json::Value;
 use crate::access::authorize::Principal;
 use crate::access::keys::key::{Key, KeyList};
 use crate::access::rights::{Grant, Right, Rights, Scope};
+use crate::admin::policy_change::PolicyChange;
 
 /// The longest lifetime of a new key, in seconds: ten years.
 const LIFETIME_S_MAX: u64 = 10 * 366 * 24 * 60 * 60;
@@ -55,6 +57,7 @@ pub(super) enum KeyChange {
     SetDisabled { access_key: String, is_disabled: bool },
     Remove { access_key: String },
     SetQuota { user: String, quota: Quota },
+    Policies(PolicyChange),
 }
 
 /// The rights that a change gives to a key. Its rights to other scopes remain.
@@ -114,7 +117,10 @@ impl KeyChange {
                 user: text("user")?,
                 quota: Quota { bytes: limit(&json, "bytes")?, objects: limit(&json, "objects")? },
             }),
-            other => Err(format!("there is no change \"{other}\"")),
+            other => match PolicyChange::from_json(other, &json) {
+                Some(change) => change.map(Self::Policies),
+                None => Err(format!("there is no change \"{other}\"")),
+            },
         }
     }
 
@@ -127,37 +133,35 @@ impl KeyChange {
             Self::SetDisabled { is_disabled: false, .. } => "EnableAccessKey",
             Self::Remove { .. } => "DeleteAccessKey",
             Self::SetQuota { .. } => "PutUserQuota",
+            Self::Policies(change) => change.operation(),
         }
     }
 
-    /// Returns the changed access key; `None` for a new key, and for a user's quota.
+    /// Returns the changed access key; `None` for a new key, and for what is not a key.
     pub(super) fn access_key(&self) -> Option<&str> {
         match self {
-            Self::Create { .. } | Self::SetQuota { .. } => None,
+            Self::Create { .. } | Self::SetQuota { .. } | Self::Policies(_) => None,
             Self::SetRights { access_key, .. }
             | Self::SetDisabled { access_key, .. }
             | Self::Remove { access_key } => Some(access_key),
         }
     }
 
-    /// Returns the rights that the change gives, as text for the audit log.
-    pub(super) fn rights(&self) -> Option<String> {
-        let (Self::Create { rights, .. } | Self::SetRights { rights, .. }) = self else {
-            return None;
-        };
-        let server =
-            [("create-buckets", rights.creates_buckets), ("metrics", rights.reads_metrics)];
-        let server = server.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned());
-        let grants = rights.grants.iter().map(|grant| format!("{}={}", grant.rights, grant.scope));
-        Some(grants.chain(server).collect::<Vec<_>>().join("; "))
-    }
-
-    /// Returns the user and the quota that the change gives, as text for the audit log.
-    pub(super) fn quota(&self) -> Option<String> {
-        let Self::SetQuota { user, quota } = self else { return None };
-        let limit = |limit: Option<u64>| limit.map_or("none".to_owned(), |limit| limit.to_string());
-        let (bytes, objects) = (limit(quota.bytes), limit(quota.objects));
-        Some(format!("user={user}; bytes={bytes}; objects={objects}"))
+    /// Returns what the change gives, as a field of the audit log; `None` if it only takes away.
+    pub(super) fn given(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::Create { rights, .. } | Self::SetRights { rights, .. } => {
+                Some(("rights", rights.to_text()))
+            }
+            Self::SetQuota { user, quota } => {
+                let limit =
+                    |limit: Option<u64>| limit.map_or("none".to_owned(), |limit| limit.to_string());
+                let (bytes, objects) = (limit(quota.bytes), limit(quota.objects));
+                Some(("quota", format!("user={user}; bytes={bytes}; objects={objects}")))
+            }
+            Self::Policies(change) => Some(change.given()),
+            Self::SetDisabled { .. } | Self::Remove { .. } => None,
+        }
     }
 
     /// Applies the change for a client that [may change](may_change) keys, and returns a new key.
@@ -215,6 +219,11 @@ impl KeyChange {
             Self::SetQuota { user, quota } => {
                 list.set_quota(user, *quota).map_err(invalid)?;
             }
+            Self::Policies(change) => {
+                if !change.apply(list.policies_mut()).map_err(invalid)? {
+                    return Err((StatusCode::NOT_FOUND, "There is no such policy\n".to_owned()));
+                }
+            }
         }
         Ok(None)
     }
@@ -271,6 +280,13 @@ impl NewRights {
         let grants = grants.iter().map(grant).collect::<Result<_, _>>()?;
         let (creates_buckets, reads_metrics) = (flag("create_buckets")?, flag("metrics")?);
         Ok(Self { grants, creates_buckets, reads_metrics })
+    }
+
+    fn to_text(&self) -> String {
+        let server = [("create-buckets", self.creates_buckets), ("metrics", self.reads_metrics)];
+        let server = server.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned());
+        let grants = self.grants.iter().map(|grant| format!("{}={}", grant.rights, grant.scope));
+        grants.chain(server).collect::<Vec<_>>().join("; ")
     }
 
     fn apply(&self, key: &mut Key) -> crate::error::Result<()> {

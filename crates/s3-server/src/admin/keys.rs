@@ -19,17 +19,11 @@ use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::access::keys::policies::Group;
 use crate::access::rights::Grant;
 use crate::admin::key_change::{self, KeyChange, Login};
-use crate::admin::page::{Rejection, json_page, plain, respond};
+use crate::admin::page::{Rejection, json_page, plain, text};
 use crate::audit::{AuditLog, KeyRecord};
 
 /// The maximum length of a change's body, in bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
-
-/// The longest access key that is logged, in bytes.
-const ACCESS_KEY_BYTES_MAX: usize = 128;
-
-/// The reason why a login fails.
-const WRONG_PAIR: &str = "the access key or the secret key is wrong";
 
 const FORBIDDEN: &str = "Only the administrator, or on a server without one a key with the right \
                          admin to all buckets, may list and change keys\n";
@@ -185,11 +179,16 @@ impl KeyPage {
 }
 
 impl KeyLog {
-    /// Appends the line for an attempt to log in with this access key, which may not exist.
-    pub(super) async fn logged_in(self, access_key: &str, status: StatusCode) {
+    /// Appends the line for an attempt to log in with this name, which may not exist.
+    pub(super) async fn logged_in(
+        self,
+        name: Option<&str>,
+        status: StatusCode,
+        error: Option<&str>,
+    ) {
         let Self { audit: Some(audit), identity, client } = self else { return };
-        let user = Some(access_key).filter(|key| key.len() <= ACCESS_KEY_BYTES_MAX);
-        let identity = RequestIdentity { user: user.map(Arc::from), ..identity };
+        let identity = RequestIdentity { user: name.map(Arc::from), ..identity };
+        let error = error.map(|error| error.trim_end().to_owned());
         let append = move || {
             audit.key_changed(&KeyRecord {
                 operation: "LogIn",
@@ -197,9 +196,8 @@ impl KeyLog {
                 client,
                 access_key: None,
                 status: status.as_u16(),
-                error: (!status.is_success()).then_some(WRONG_PAIR),
-                rights: None,
-                quota: None,
+                error: error.as_deref(),
+                given: None,
             });
         };
         // A failure to append is reported and counted by the log.
@@ -220,14 +218,9 @@ impl KeyLog {
             access_key: new.map(|key| &*key.access_key).or_else(|| change.access_key()),
             status: status.as_u16(),
             error,
-            rights: change.rights().as_deref(),
-            quota: change.quota().as_deref(),
+            given: change.given(),
         });
     }
-}
-
-fn text(status: StatusCode, text: String) -> Response<Bytes> {
-    respond(status, "text/plain; charset=utf-8", text)
 }
 
 /// Returns the keys, sorted by user, and the rights of requests without a signature.

@@ -13,9 +13,13 @@ use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::admin::console;
 use crate::admin::page::Rejection;
 use crate::admin::sessions::{Proof, Sessions};
+use crate::oidc::config::REDIRECT_PATH;
 
 /// The login page, and the path to which key pairs are posted.
 pub(super) const LOGIN: &str = "/login";
+
+/// The names of the providers with which users log in.
+pub(super) const LOGIN_PROVIDERS: &str = "/login/providers.json";
 
 /// The page that a key with the right to metrics may read.
 const METRICS: &str = "/metrics";
@@ -23,6 +27,29 @@ const METRICS: &str = "/metrics";
 const NO_LOGIN: Rejection = (StatusCode::UNAUTHORIZED, "Log in with the keys of the server\n");
 const FOREIGN_HOST: Rejection =
     (StatusCode::FORBIDDEN, "Use localhost or an IP address as the host\n");
+
+/// A request of the login page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginStep {
+    /// Begins a session with a key pair.
+    KeyPair,
+    /// Starts a login with a provider.
+    Start,
+    /// Begins a session with the code of a provider.
+    Finish,
+}
+
+impl LoginStep {
+    /// Returns the step whose requests are posted to this path.
+    pub(super) fn at(path: &str) -> Option<Self> {
+        match path {
+            LOGIN => Some(Self::KeyPair),
+            "/login/start" => Some(Self::Start),
+            "/login/finish" => Some(Self::Finish),
+            _ => None,
+        }
+    }
+}
 
 /// The credentials of the admin address's clients: a key by HTTP Basic, or a session that began
 /// with one.
@@ -92,9 +119,9 @@ fn basic(keys: &AllKeys, given: &[u8]) -> Option<Arc<ActiveKey>> {
     keys.find(str::from_utf8(access_key).ok()?).filter(|key| key.has_secret(secret))
 }
 
-/// Returns `true` for the login page and its files.
+/// Returns `true` for the login pages and their files.
 fn is_for_everyone(path: &str) -> bool {
-    matches!(path, LOGIN | "/login.js" | "/console.css")
+    matches!(path, LOGIN | REDIRECT_PATH | LOGIN_PROVIDERS | "/login.js" | "/console.css")
 }
 
 /// Returns `true` for the console's own files, which contain no server data; for presigned links,

@@ -3,6 +3,7 @@
 
 pub(crate) mod account;
 mod console;
+mod cookie;
 mod events;
 mod key_change;
 pub(crate) mod keys;
@@ -10,6 +11,8 @@ mod login;
 mod members;
 pub(crate) mod operation;
 mod page;
+pub(crate) mod pending_logins;
+mod policy_change;
 mod presign;
 mod prometheus;
 pub(crate) mod sessions;
@@ -36,10 +39,11 @@ use crate::access::caller::Caller;
 use crate::access::keys::key_file::KeyFile;
 use crate::access::keys::key_ring::AllKeys;
 use crate::admin::keys::{KeyLog, KeyPage};
-use crate::admin::login::{LOGIN, Logins};
+use crate::admin::login::{LOGIN, LOGIN_PROVIDERS, LoginStep, Logins};
 use crate::admin::page::{
     JSON, Rejection, Sender, error_response, json_page, login_page, page, plain, respond,
 };
+use crate::admin::pending_logins::PendingLogins;
 use crate::admin::presign::Link;
 use crate::admin::sessions::{Proof, Sessions};
 use crate::config::Addresses;
@@ -47,6 +51,8 @@ use crate::events::target::EventTargets;
 use crate::hot::HotObjects;
 use crate::memory::PeerMemory;
 use crate::metrics::Metrics;
+use crate::oidc::config::REDIRECT_PATH;
+use crate::oidc::provider::Providers;
 use crate::served::ServedStore;
 
 /// The path to which key changes are posted.
@@ -68,6 +74,9 @@ pub(crate) struct Admin {
     /// The keys with which clients log in, which public addresses require.
     pub(crate) keys: AllKeys,
     pub(crate) sessions: Sessions,
+    /// The OpenID Connect providers with which users log in.
+    pub(crate) providers: Option<Arc<Providers>>,
+    pub(crate) pending_logins: PendingLogins,
     pub(crate) login_limit: RateLimit,
     /// The key file, which the console changes.
     pub(crate) key_file: Option<Arc<dyn KeyFile>>,
@@ -94,7 +103,7 @@ pub(crate) enum Answer {
     /// The response of [`Admin::change_keys`].
     Keys(Request<RequestBody>, Caller),
     /// The response of [`Admin::log_in`].
-    LogIn(Request<RequestBody>),
+    LogIn(LoginStep, Request<RequestBody>),
 }
 
 /// Returns the present values, for the console's charts.
@@ -133,8 +142,10 @@ impl Admin {
         if path == RETRY && request.method() == Method::POST {
             return Answer::Page(self.retry_events(&request).unwrap_or_else(error_response));
         }
-        if path == LOGIN && request.method() == Method::POST {
-            return Answer::LogIn(request);
+        if request.method() == Method::POST
+            && let Some(step) = LoginStep::at(path)
+        {
+            return Answer::LogIn(step, request);
         }
         if path == LOGOUT && request.method() == Method::POST {
             return Answer::Page(self.log_out(&request));
@@ -248,7 +259,8 @@ impl Admin {
         }
         match path {
             "/" => page(),
-            LOGIN if !self.keys.is_empty() => login_page(),
+            LOGIN | REDIRECT_PATH if !self.keys.is_empty() => login_page(),
+            LOGIN_PROVIDERS => json_page(&self.login_providers_json()),
             "/session.json" => json_page(&self.session_json(request.headers())),
             "/history.json" => self.history(request.uri().query()),
             "/requests.json" => self.recent_requests(request).unwrap_or_else(error_response),

@@ -96,6 +96,10 @@ pub(super) fn plain(status: StatusCode, text: &'static str) -> Response<Bytes> {
     respond(status, "text/plain; charset=utf-8", text)
 }
 
+pub(super) fn text(status: StatusCode, text: String) -> Response<Bytes> {
+    respond(status, "text/plain; charset=utf-8", text)
+}
+
 pub(super) fn respond(
     status: StatusCode,
     content_type: &'static str,

@@ -51,9 +51,12 @@ impl Link {
         let mut credential = String::new();
         push_encoded(&mut credential, &format!("{}/{scope}", key.access_key));
         let credential = credential.replace('/', "%2F");
+        // A session's token is in Base64url, which needs no encoding.
+        let token = key.session.as_ref().map(|session| &*session.token);
+        let token = token.map(|token| format!("&X-Amz-Security-Token={token}")).unwrap_or_default();
         let query = format!(
             "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={credential}&X-Amz-Date={date}\
-             &X-Amz-Expires={}&X-Amz-SignedHeaders=host",
+             &X-Amz-Expires={}{token}&X-Amz-SignedHeaders=host",
             self.seconds
         );
         let canonical = format!("GET\n{path}\n{query}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD");

@@ -1,4 +1,5 @@
-//! The console's sessions: two random tokens stand for the key that logged in. One is in a cookie.
+//! The console's sessions: two random tokens stand for the key that logged in, or for the temporary
+//! key of a provider's user. One is in a cookie.
 //! The other one is in the storage of the page, whose requests have it in a header: browsers send
 //! cookies to all ports of a host, where servers of others may be, but separate the storage by
 //! port.
@@ -9,20 +10,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
-use http::header::{COOKIE, HeaderMap, HeaderValue};
+use http::header::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::access::keys::key_ring::{ActiveKey, AllKeys};
+use crate::admin::cookie::Cookie;
 use crate::admin::operation::CONSOLE;
 use crate::config::Addresses;
+use crate::times::now_s;
 
 /// The time without requests after which a session ends. Open pages send requests.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// The time after the login at which a session ends in any case.
-const LIFETIME_MAX: Duration = Duration::from_secs(12 * 60 * 60);
+pub(super) const LIFETIME_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// The maximum number of sessions. A new session ends the least recently used one.
 const SESSIONS_MAX: usize = 1024;
@@ -34,7 +37,7 @@ const KEY_SESSIONS_MAX: usize = 16;
 const TOKEN_BYTES: usize = 32;
 
 /// SHA-256 of a token or of a secret key.
-type Hash = [u8; 32];
+pub(super) type Hash = [u8; 32];
 
 /// The sessions of one server. They are in memory only: a restart ends them.
 pub(crate) struct Sessions {
@@ -43,12 +46,6 @@ pub(crate) struct Sessions {
     /// client cannot choose byte by byte, and not on the token. A copy of this memory has no
     /// tokens.
     by_token: Mutex<HashMap<Hash, Session>>,
-}
-
-/// The name and the attributes of the cookie with the token.
-struct Cookie {
-    name: String,
-    is_secure: bool,
 }
 
 /// The tokens that a request must have to belong to a session.
@@ -71,17 +68,33 @@ pub(super) struct NewSession {
 struct Session {
     page_token: Hash,
     access_key: Arc<str>,
-    /// Ends the session if the key gets another secret key.
-    secret: Hash,
+    /// Whose sessions are limited together: the key, or the user of a provider.
+    owner: Arc<str>,
+    credential: Credential,
     began: Instant,
     used: Instant,
 }
 
+/// What a session has beside its access key.
+#[derive(Debug, Clone)]
+enum Credential {
+    /// The hash of the secret key. It ends the session if the key gets another secret key.
+    Secret(Hash),
+    /// The token of a temporary key.
+    Token(Arc<str>),
+}
+
 impl Session {
-    /// Returns the key that logged in, if it is accepted and has the same secret key.
+    /// Returns the key that logged in, if it is accepted and has the same secret key; or the
+    /// temporary key, with the policies that its user has now.
     fn key(&self, keys: &AllKeys) -> Option<Arc<ActiveKey>> {
-        let key = keys.find(&self.access_key)?;
-        (hash(key.secret_key.as_bytes()) == self.secret).then_some(key)
+        match &self.credential {
+            Credential::Secret(secret) => {
+                let key = keys.find(&self.access_key)?;
+                (hash(key.secret_key.as_bytes()) == *secret).then_some(key)
+            }
+            Credential::Token(token) => keys.signer(&self.access_key, Some(token), now_s()).ok(),
+        }
     }
 
     fn has_ended(&self, now: Instant) -> bool {
@@ -93,25 +106,28 @@ impl Session {
 impl Sessions {
     /// Creates the sessions of a server with these addresses.
     pub(crate) fn new(addresses: &Addresses) -> Self {
-        // Browsers do not separate cookies by port: the name does, for the servers of one machine.
-        let name = format!("haul-session-{}", addresses.admin.port());
-        let cookie = Cookie { name, is_secure: addresses.admin_has_tls() };
-        Self { cookie, by_token: Mutex::default() }
+        Self { cookie: Cookie::new("haul-session", "/", addresses), by_token: Mutex::default() }
     }
 
     /// Begins a session for a key that has logged in. Fails if the kernel has no random bytes.
     pub(super) fn begin(&self, key: &ActiveKey, now: Instant) -> Option<NewSession> {
         let (token, page_token) = (random_token()?, random_token()?);
+        let (credential, owner) = match (&key.session, &key.user) {
+            (Some(session), Some(user)) => (Credential::Token(Arc::clone(&session.token)), user),
+            _ => (Credential::Secret(hash(key.secret_key.as_bytes())), &key.access_key),
+        };
+        let owner = Arc::clone(owner);
         let session = Session {
             page_token: hash(page_token.as_bytes()),
             access_key: Arc::clone(&key.access_key),
-            secret: hash(key.secret_key.as_bytes()),
+            owner: Arc::clone(&owner),
+            credential,
             began: now,
             used: now,
         };
         let mut sessions = self.by_token.lock();
         sessions.retain(|_, session| !session.has_ended(now));
-        make_room(&mut sessions, Some(&key.access_key), KEY_SESSIONS_MAX);
+        make_room(&mut sessions, Some(&owner), KEY_SESSIONS_MAX);
         make_room(&mut sessions, None, SESSIONS_MAX);
         sessions.insert(hash(token.as_bytes()), session);
         Some(NewSession { cookie: self.cookie.set(&token), page_token })
@@ -151,7 +167,7 @@ impl Sessions {
         if let Some(token) = self.cookie.token(headers) {
             self.by_token.lock().remove(&hash(token.as_bytes()));
         }
-        format!("{}; Max-Age=0", self.cookie.set(""))
+        self.cookie.remove()
     }
 
     /// Ends the sessions of keys that are disabled, revoked or expired. They do not return if the
@@ -167,25 +183,9 @@ impl fmt::Debug for Sessions {
     }
 }
 
-impl Cookie {
-    fn set(&self, token: &str) -> String {
-        let secure = if self.is_secure { "; Secure" } else { "" };
-        format!("{}={token}; Path=/; HttpOnly; SameSite=Strict{secure}", self.name)
-    }
-
-    fn token<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
-        let fields = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-        let mut cookies = fields.flat_map(|field| field.split(';'));
-        cookies.find_map(|cookie| {
-            let (name, value) = cookie.trim().split_once('=')?;
-            (name == self.name).then_some(value)
-        })
-    }
-}
-
 /// Ends the least recently used sessions, of one key or of all, until there are fewer than `max`.
-fn make_room(sessions: &mut HashMap<Hash, Session>, access_key: Option<&str>, max: usize) {
-    let counts = |session: &Session| access_key.is_none_or(|key| *session.access_key == *key);
+fn make_room(sessions: &mut HashMap<Hash, Session>, owner: Option<&str>, max: usize) {
+    let counts = |session: &Session| owner.is_none_or(|owner| *session.owner == *owner);
     while sessions.values().filter(|session| counts(session)).count() >= max {
         let candidates = sessions.iter().filter(|(_, session)| counts(session));
         let Some(oldest) = candidates.min_by_key(|(_, session)| session.used) else { return };
@@ -194,13 +194,13 @@ fn make_room(sessions: &mut HashMap<Hash, Session>, access_key: Option<&str>, ma
     }
 }
 
-fn random_token() -> Option<String> {
+pub(super) fn random_token() -> Option<String> {
     let mut token = [0; TOKEN_BYTES];
     SystemRandom::new().fill(&mut token).ok()?;
     Some(BASE64.encode_to_string(token))
 }
 
-fn hash(text: &[u8]) -> Hash {
+pub(super) fn hash(text: &[u8]) -> Hash {
     let mut hash = Hash::default();
     hash.copy_from_slice(digest(&SHA256, text).as_ref());
     hash
@@ -209,6 +209,8 @@ fn hash(text: &[u8]) -> Hash {
 #[cfg(test)]
 mod tests {
     use std::time::SystemTime;
+
+    use http::header::COOKIE;
 
     use super::*;
     use crate::access::keys::credentials::Credentials;

@@ -17,10 +17,8 @@ pub(crate) struct KeyRecord<'a> {
     pub(crate) access_key: Option<&'a str>,
     pub(crate) status: u16,
     pub(crate) error: Option<&'a str>,
-    /// The rights that the change gave to the key.
-    pub(crate) rights: Option<&'a str>,
-    /// The user's quota that the change set.
-    pub(crate) quota: Option<&'a str>,
+    /// What the change gave, by the name of its field: rights, a quota, a policy or a group.
+    pub(crate) given: Option<(&'static str, String)>,
 }
 
 impl AuditLog {
@@ -39,11 +37,8 @@ impl AuditLog {
             .string("error", record.error.map(str::as_bytes))
             .number("bytes", None)
             .string("etag", None);
-        if let Some(rights) = record.rights {
-            line = line.string("rights", Some(rights.as_bytes()));
-        }
-        if let Some(quota) = record.quota {
-            line = line.string("quota", Some(quota.as_bytes()));
+        if let Some((name, text)) = &record.given {
+            line = line.string(name, Some(text.as_bytes()));
         }
         self.lines.append(&line.end());
     }

@@ -1,7 +1,6 @@
 //! Recognizes a signature's kind, and verifies it.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use ring::digest::{SHA256, digest};
 
@@ -14,6 +13,7 @@ use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::request::fields::SDK_ALGORITHM;
 use crate::request::head::Head;
 use crate::request::operation::RESPONSE;
+use crate::times::now_s;
 
 /// The query parameters that identify a presigned URL with Signature Version 4.
 const QUERY_V4: [&str; 6] = [
@@ -124,11 +124,6 @@ pub(crate) fn verify_body(keys: &AllKeys, head: &Head, body: &[u8]) -> S3Result<
     let mut hash = String::with_capacity(64);
     push_hex(&mut hash, digest(&SHA256, body).as_ref());
     v4::verify_body(keys, head, &hash, now_s())
-}
-
-fn now_s() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Returns `true` for each of three signatures in a request: in a header, of version 4 in the

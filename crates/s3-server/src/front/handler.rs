@@ -106,11 +106,13 @@ impl Handler for Requests {
                     Ok(page.change_keys(request, caller, log).await.map(Counted::page))
                 })
             }
-            Answer::LogIn(request) => {
+            Answer::LogIn(step, request) => {
                 let page = Arc::clone(&self.page);
                 let identity = RequestIdentity { id: front.ids.next(), user: None };
                 let log = KeyLog { audit: front.audit.clone(), identity, client: peer };
-                Box::pin(async move { Ok(page.log_in(request, log).await.map(Counted::page)) })
+                Box::pin(
+                    async move { Ok(page.log_in(step, request, log).await.map(Counted::page)) },
+                )
             }
             Answer::S3(request, principal) => {
                 let from = Connection { peer, is_encrypted: self.page.addresses.admin_has_tls() };

@@ -13,6 +13,12 @@ const USER_CLAIMS: [&str; 2] = ["preferred_username", "sub"];
 /// The claim with the names of policies if the configuration names none.
 const POLICY_CLAIM: &str = "policy";
 
+/// The path of the console's page to which a provider sends browsers back.
+pub(crate) const REDIRECT_PATH: &str = "/login/callback";
+
+/// What a login asks for if the configuration names no scopes: the claims with a user's name.
+const SCOPES: &str = "openid profile email";
+
 /// The maximum length of a provider's name, in bytes.
 const NAME_BYTES_MAX: usize = 32;
 
@@ -29,6 +35,18 @@ pub(super) struct ProviderConfig {
     pub(super) policy_claim: String,
     /// The policies for each value of the claim; `None` if the values are names of policies.
     pub(super) policies: Option<BTreeMap<String, Vec<String>>>,
+    /// `None` if users do not log in to the console with the provider.
+    pub(super) login: Option<LoginConfig>,
+}
+
+/// How users log in to the console. The ID of the client is the audience of the provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LoginConfig {
+    /// The URL to which the provider sends browsers back: a page of the console.
+    pub(super) redirect_uri: String,
+    /// The secret of the client, if it is a confidential one.
+    pub(super) client_secret: Option<String>,
+    pub(super) scopes: String,
 }
 
 impl ProviderConfig {
@@ -54,7 +72,17 @@ impl ProviderConfig {
     }
 
     fn parse(value: &Value) -> Result<Self> {
-        let known = ["name", "issuer", "audience", "user_claim", "policy_claim", "policies"];
+        let known = [
+            "name",
+            "issuer",
+            "audience",
+            "user_claim",
+            "policy_claim",
+            "policies",
+            "console_url",
+            "client_secret",
+            "scopes",
+        ];
         let fields = fields(value, "a provider", &known)?;
         let optional = |name: &str| match fields.get(name) {
             None => Ok(None),
@@ -78,7 +106,27 @@ impl ProviderConfig {
         let policy_claim = optional("policy_claim")?.unwrap_or_else(|| POLICY_CLAIM.to_owned());
         let policies = fields.get("policies").map(policies).transpose()?;
         let audience = text("audience")?;
-        Ok(Self { name, issuer, audience, user_claims, policy_claim, policies })
+        let [console_url, client_secret, scopes] =
+            ["console_url", "client_secret", "scopes"].map(optional);
+        let (client_secret, scopes) = (client_secret?, scopes?);
+        let login = match console_url? {
+            Some(url) => {
+                check_url(&url).map_err(|why| fail(format!("the console_url {url} {why}")))?;
+                let redirect_uri = format!("{}{REDIRECT_PATH}", url.trim_end_matches('/'));
+                let scopes = scopes.unwrap_or_else(|| SCOPES.to_owned());
+                if !scopes.split(' ').any(|scope| scope == "openid") {
+                    return Err(fail("the scopes of a provider must contain openid"));
+                }
+                Some(LoginConfig { redirect_uri, client_secret, scopes })
+            }
+            None if client_secret.is_some() || scopes.is_some() => {
+                let text = "client_secret and scopes are for logins to the console, and need \
+                            console_url";
+                return Err(fail(text));
+            }
+            None => None,
+        };
+        Ok(Self { name, issuer, audience, user_claims, policy_claim, policies, login })
     }
 }
 
@@ -168,6 +216,9 @@ mod tests {
             ("policies", json!({ "admins": "all" })),
             ("policies", json!(["all"])),
             ("secret", json!("a")),
+            ("client_secret", json!("a")),
+            ("scopes", json!("openid")),
+            ("console_url", json!("http://haul.example.com")),
         ] {
             let mut provider = valid.clone();
             provider[name] = value;
@@ -183,6 +234,25 @@ mod tests {
         }
         let twice = json!({ "providers": [valid, valid] }).to_string();
         assert!(ProviderConfig::parse_file(&twice).is_err());
+    }
+
+    #[test]
+    fn login_has_a_page_of_the_console_and_the_scope_of_identities() {
+        let parse = |more: &Value| {
+            let mut provider =
+                json!({ "name": "id", "issuer": "https://id.example.com", "audience": "haul" });
+            provider.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let parsed =
+                ProviderConfig::parse_file(&json!({ "providers": [provider] }).to_string());
+            parsed.map(|mut providers| providers.remove(0).login)
+        };
+        assert_eq!(parse(&json!({})).unwrap(), None);
+        let login = parse(&json!({ "console_url": "https://haul.example.com/" })).unwrap().unwrap();
+        assert_eq!(login.redirect_uri, "https://haul.example.com/login/callback");
+        assert_eq!((login.client_secret, &*login.scopes), (None, SCOPES));
+        let url = "http://127.0.0.1:9001";
+        assert!(parse(&json!({ "console_url": url, "scopes": "openid groups" })).is_ok());
+        assert!(parse(&json!({ "console_url": url, "scopes": "groups" })).is_err());
     }
 
     #[test]

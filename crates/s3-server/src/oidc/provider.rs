@@ -1,4 +1,4 @@
-//! The providers of a server: keeps their public keys, and identifies the users of their tokens.
+//! The providers of a server: keeps what they publish, and identifies the users of their tokens.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use crate::access::keys::session::ProviderUser;
 use crate::error::Result;
-use crate::oidc::config::{ProviderConfig, check_url};
+use crate::oidc::config::{LoginConfig, ProviderConfig, check_url};
 use crate::oidc::jwt::Token;
 use crate::oidc::key_set::PublicKey;
+use crate::oidc::login::{LoginSecrets, TokenRequest, authorization_url};
 
 /// The age at which keys are fetched again.
 const KEYS_AGE_MAX: Duration = Duration::from_mins(15);
@@ -30,30 +31,42 @@ const SKEW_MAX_S: i64 = 60;
 /// The maximum length of a user's name in a token, in bytes.
 const USER_BYTES_MAX: usize = 256;
 
-/// Fetches the documents of providers. The caller that has an HTTP client implements it.
-pub trait FetchDocument: fmt::Debug + Send + Sync {
+/// Sends requests to providers. The caller that has an HTTP client implements it.
+pub trait ProviderClient: fmt::Debug + Send + Sync {
     /// Returns the document at a URL. Blocks, for some seconds at most.
     ///
     /// # Errors
     /// The reason why there is no document.
-    fn fetch(&self, url: &str) -> std::result::Result<Vec<u8>, String>;
+    fn get(&self, url: &str) -> std::result::Result<Vec<u8>, String>;
+
+    /// Posts a form, `application/x-www-form-urlencoded`, with this `Authorization` if there is one,
+    /// and returns the response. Blocks, for some seconds at most.
+    ///
+    /// # Errors
+    /// The reason why there is no response with a status of 2xx.
+    fn post(
+        &self,
+        url: &str,
+        form: &str,
+        authorization: Option<&str>,
+    ) -> std::result::Result<Vec<u8>, String>;
 }
 
 /// The OpenID Connect providers whose users may have temporary keys.
 #[derive(Debug)]
 pub struct Providers {
     providers: Vec<Provider>,
-    fetch: Arc<dyn FetchDocument>,
+    client: Arc<dyn ProviderClient>,
 }
 
 impl Providers {
-    /// Parses the configuration of providers, a JSON file. Their documents are fetched with `fetch`.
+    /// Parses the configuration of providers, a JSON file. `client` sends requests to them.
     ///
     /// # Errors
     /// [`crate::Error::Provider`] if the configuration is invalid.
-    pub fn parse(text: &str, fetch: Arc<dyn FetchDocument>) -> Result<Self> {
+    pub fn parse(text: &str, client: Arc<dyn ProviderClient>) -> Result<Self> {
         let configs = ProviderConfig::parse_file(text)?;
-        Ok(Self { providers: configs.into_iter().map(Provider::new).collect(), fetch })
+        Ok(Self { providers: configs.into_iter().map(Provider::new).collect(), client })
     }
 
     /// Returns the names of the providers.
@@ -76,10 +89,80 @@ impl Providers {
         let provider = provider.ok_or_else(|| {
             Refusal::Invalid("the issuer of the token is no provider of this server".to_owned())
         })?;
-        provider.verify(&token, &*self.fetch)?;
+        provider.verify(&token, &*self.client)?;
         let user = provider.user(&token, now_s)?;
         let ProviderConfig { name, issuer, audience, .. } = &provider.config;
         Ok(Identified { provider: name, issuer, audience, user })
+    }
+
+    /// Returns `true` if the configuration has secrets.
+    #[must_use]
+    pub fn has_secrets(&self) -> bool {
+        let has_secret = |login: &LoginConfig| login.client_secret.is_some();
+        self.providers.iter().any(|provider| provider.config.login.as_ref().is_some_and(has_secret))
+    }
+
+    /// Returns the names of the providers with which users log in to the console.
+    pub(crate) fn login_names(&self) -> impl Iterator<Item = &str> {
+        let with_login = self.providers.iter().filter(|provider| provider.config.login.is_some());
+        with_login.map(|provider| &*provider.config.name)
+    }
+
+    /// Returns the URL at which a provider logs a user in. May fetch documents, which blocks.
+    ///
+    /// # Errors
+    /// [`Refusal::Unreachable`] if what the provider publishes cannot be read.
+    pub(crate) fn login_url(
+        &self,
+        name: &str,
+        secrets: &LoginSecrets,
+    ) -> std::result::Result<String, Refusal> {
+        let (provider, login) = self.login(name)?;
+        let published = provider.published(&*self.client, |_any| true)?;
+        let endpoint = published.authorization_endpoint.as_deref();
+        let endpoint = endpoint.ok_or_else(|| provider.lacks("authorization_endpoint"))?;
+        Ok(authorization_url(endpoint, &provider.config.audience, login, secrets))
+    }
+
+    /// Exchanges the code of a login for the user that has logged in. Sends a request, which blocks.
+    ///
+    /// # Errors
+    /// The reason to refuse the login.
+    pub(crate) fn finish_login(
+        &self,
+        name: &str,
+        code: &str,
+        secrets: &LoginSecrets,
+        now_s: i64,
+    ) -> std::result::Result<ProviderUser, Refusal> {
+        let (provider, login) = self.login(name)?;
+        let published = provider.published(&*self.client, |_any| true)?;
+        let endpoint = published.token_endpoint.as_deref();
+        let endpoint = endpoint.ok_or_else(|| provider.lacks("token_endpoint"))?;
+        let client_id = &provider.config.audience;
+        let TokenRequest { form, authorization } =
+            TokenRequest::new(client_id, login, published.accepts_basic, code, secrets);
+        let response = self.client.post(endpoint, &form, authorization.as_deref());
+        let response = response.map_err(Refusal::Invalid)?;
+        let response: Value = serde_json::from_slice(&response)
+            .map_err(|error| Refusal::Invalid(format!("{endpoint} does not send JSON: {error}")))?;
+        let token = response["id_token"].as_str().unwrap_or_default();
+        let token = Token::parse(token).map_err(Refusal::Invalid)?;
+        if token.text("iss") != Some(&provider.config.issuer) {
+            return Err(Refusal::Invalid("the token is of another issuer".to_owned()));
+        }
+        provider.verify(&token, &*self.client)?;
+        // The token must be for this login, and not one that another page obtained.
+        if token.text("nonce") != Some(secrets.nonce()) {
+            return Err(Refusal::Invalid("the token is for another login".to_owned()));
+        }
+        provider.user(&token, now_s)
+    }
+
+    fn login(&self, name: &str) -> std::result::Result<(&Provider, &LoginConfig), Refusal> {
+        let provider = self.providers.iter().find(|provider| provider.config.name == name);
+        let found = provider.and_then(|provider| Some((provider, provider.config.login.as_ref()?)));
+        found.ok_or_else(|| Refusal::Invalid(format!("{name} is no provider for logins")))
     }
 }
 
@@ -103,7 +186,7 @@ pub(crate) enum Refusal {
 
 struct Provider {
     config: ProviderConfig,
-    keys: ArcSwapOption<KnownKeys>,
+    published: ArcSwapOption<Published>,
     /// The start of the last fetch. Locked during a fetch.
     fetched: Mutex<Option<Instant>>,
 }
@@ -114,75 +197,119 @@ impl fmt::Debug for Provider {
     }
 }
 
-struct KnownKeys {
+/// What a provider publishes.
+struct Published {
     keys: Vec<PublicKey>,
+    authorization_endpoint: Option<String>,
+    token_endpoint: Option<String>,
+    /// `true` if the token endpoint accepts the secret of a client as the password of HTTP Basic.
+    accepts_basic: bool,
     fetched: Instant,
 }
 
 impl Provider {
     fn new(config: ProviderConfig) -> Self {
-        Self { config, keys: ArcSwapOption::empty(), fetched: Mutex::new(None) }
+        Self { config, published: ArcSwapOption::empty(), fetched: Mutex::new(None) }
     }
 
     /// Fails unless a key of the provider has signed the token.
     fn verify(
         &self,
         token: &Token<'_>,
-        fetch: &dyn FetchDocument,
+        client: &dyn ProviderClient,
     ) -> std::result::Result<(), Refusal> {
-        let fits = |known: &Arc<KnownKeys>| known.keys.iter().any(|key| key.fits(token));
-        let mut known = self.keys.load_full();
-        let is_fresh = known.as_ref().is_some_and(|known| known.fetched.elapsed() < KEYS_AGE_MAX);
-        if !is_fresh || !known.as_ref().is_some_and(fits) {
-            let fetched = self.fetch(fetch);
-            let is_usable = |known: &Arc<KnownKeys>| {
-                known.fetched.elapsed() < STALE_KEYS_AGE_MAX && fits(known)
-            };
-            known = self.keys.load_full();
-            if let (Err(why), false) = (fetched, known.as_ref().is_some_and(is_usable)) {
-                return Err(why);
-            }
-        }
-        let is_signed =
-            known.is_some_and(|known| known.keys.iter().any(|key| key.has_signed(token)));
+        let fits = |known: &Published| known.keys.iter().any(|key| key.fits(token));
+        let known = self.published(client, fits)?;
+        let is_signed = known.keys.iter().any(|key| key.has_signed(token));
         let refusal = || Refusal::Invalid("no key of its issuer has signed the token".to_owned());
         is_signed.then_some(()).ok_or_else(refusal)
     }
 
-    /// Fetches the keys, unless this was tried a moment ago.
-    fn fetch(&self, fetch: &dyn FetchDocument) -> std::result::Result<(), Refusal> {
-        let unreachable =
-            |why: String| Refusal::Unreachable(format!("{}: {why}", self.config.issuer));
+    /// Returns what the provider publishes: fetches it if it is old or does not fit, and returns the
+    /// old one if it fits and the fetch fails.
+    fn published(
+        &self,
+        client: &dyn ProviderClient,
+        fits: impl Fn(&Published) -> bool,
+    ) -> std::result::Result<Arc<Published>, Refusal> {
+        let younger = |known: &Published, age: Duration| known.fetched.elapsed() < age;
+        if let Some(known) = self.published.load_full()
+            && younger(&known, KEYS_AGE_MAX)
+            && fits(&known)
+        {
+            return Ok(known);
+        }
+        let fetched = self.fetch(client);
+        let known = self.published.load_full();
+        match (fetched, known) {
+            (Ok(()), Some(known)) => Ok(known),
+            (Err(_), Some(known)) if younger(&known, STALE_KEYS_AGE_MAX) && fits(&known) => {
+                Ok(known)
+            }
+            (Err(why), _) => Err(why),
+            (Ok(()), None) => Err(self.unreachable("nothing was fetched")),
+        }
+    }
+
+    fn unreachable(&self, why: &str) -> Refusal {
+        Refusal::Unreachable(format!("{}: {why}", self.config.issuer))
+    }
+
+    fn lacks(&self, endpoint: &str) -> Refusal {
+        self.unreachable(&format!("it publishes no {endpoint}"))
+    }
+
+    /// Fetches what the provider publishes, unless this was tried a moment ago.
+    fn fetch(&self, client: &dyn ProviderClient) -> std::result::Result<(), Refusal> {
         // Requests do not wait for each other: clients repeat them.
         let Some(mut last) = self.fetched.try_lock() else {
-            return Err(unreachable("its keys are being fetched".to_owned()));
+            return Err(self.unreachable("its keys are being fetched"));
         };
         if last.is_some_and(|last| last.elapsed() < FETCH_INTERVAL) {
-            return match self.keys.load().is_some() {
+            return match self.published.load().is_some() {
                 true => Ok(()),
-                false => Err(unreachable("its keys could not be fetched a moment ago".to_owned())),
+                false => Err(self.unreachable("its keys could not be fetched a moment ago")),
             };
         }
         let now = Instant::now();
         *last = Some(now);
-        let keys = self.fetch_keys(fetch).map_err(unreachable)?;
-        self.keys.store(Some(Arc::new(KnownKeys { keys, fetched: now })));
+        let published = self.fetch_documents(client, now).map_err(|why| self.unreachable(&why))?;
+        self.published.store(Some(Arc::new(published)));
         Ok(())
     }
 
-    fn fetch_keys(&self, fetch: &dyn FetchDocument) -> std::result::Result<Vec<PublicKey>, String> {
+    fn fetch_documents(
+        &self,
+        client: &dyn ProviderClient,
+        now: Instant,
+    ) -> std::result::Result<Published, String> {
         let issuer = &self.config.issuer;
         let url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
-        let document = fetch.fetch(&url)?;
+        let document = client.get(&url)?;
         let document: Value = serde_json::from_slice(&document)
             .map_err(|error| format!("{url} is not JSON: {error}"))?;
         // A document of another issuer could name the keys of that one.
         if document["issuer"].as_str() != Some(issuer) {
             return Err(format!("{url} is the document of another issuer"));
         }
-        let keys = document["jwks_uri"].as_str().ok_or(format!("{url} names no keys"))?;
-        check_url(keys).map_err(|why| format!("the URL {keys} of the keys {why}"))?;
-        PublicKey::parse_set(&fetch.fetch(keys)?).map_err(|why| format!("{keys}: {why}"))
+        let named = |name: &str| match document[name].as_str() {
+            None => Ok(None),
+            Some(found) => match check_url(found.split('?').next().unwrap_or_default()) {
+                Ok(()) => Ok(Some(found.to_owned())),
+                Err(why) => Err(format!("the {name} {found} {why}")),
+            },
+        };
+        let keys = named("jwks_uri")?.ok_or(format!("{url} names no keys"))?;
+        let methods = document["token_endpoint_auth_methods_supported"].as_array();
+        Ok(Published {
+            keys: PublicKey::parse_set(&client.get(&keys)?)
+                .map_err(|why| format!("{keys}: {why}"))?,
+            authorization_endpoint: named("authorization_endpoint")?,
+            token_endpoint: named("token_endpoint")?,
+            accepts_basic: methods
+                .is_none_or(|methods| methods.iter().any(|it| it == "client_secret_basic")),
+            fetched: now,
+        })
     }
 
     /// Returns the user of a token whose signature is verified.
@@ -260,8 +387,17 @@ mod tests {
     #[derive(Debug, Default)]
     struct Sets(Mutex<VecDeque<String>>);
 
-    impl FetchDocument for Sets {
-        fn fetch(&self, url: &str) -> std::result::Result<Vec<u8>, String> {
+    impl ProviderClient for Sets {
+        fn post(
+            &self,
+            url: &str,
+            _form: &str,
+            _authorization: Option<&str>,
+        ) -> std::result::Result<Vec<u8>, String> {
+            panic!("nothing is posted to {url}")
+        }
+
+        fn get(&self, url: &str) -> std::result::Result<Vec<u8>, String> {
             if url.ends_with("/.well-known/openid-configuration") {
                 let document = json!({ "issuer": ISSUER, "jwks_uri": "https://id.example.com/k" });
                 return Ok(document.to_string().into_bytes());
@@ -290,14 +426,19 @@ mod tests {
         format!("{signed}.{signature}")
     }
 
+    fn published(keys: Vec<PublicKey>, fetched: Instant) -> Published {
+        let (authorization_endpoint, token_endpoint) = (None, None);
+        Published { keys, authorization_endpoint, token_endpoint, accepts_basic: true, fetched }
+    }
+
     #[test]
     fn keys_are_fetched_again_when_they_change_and_kept_when_the_provider_fails() {
         let (old, new) = (key(), key());
         let sets = Arc::new(Sets::default());
         let config = json!({ "name": "id", "issuer": ISSUER, "audience": "haul" });
         let config = json!({ "providers": [config] }).to_string();
-        let fetch = Arc::clone(&sets) as Arc<dyn FetchDocument>;
-        let providers = Providers::parse(&config, fetch).unwrap();
+        let client = Arc::clone(&sets) as Arc<dyn ProviderClient>;
+        let providers = Providers::parse(&config, client).unwrap();
         let provider = &providers.providers[0];
         let identify = |id: &str, key: &Ed25519KeyPair| {
             let found = providers.identify(&token(id, key), 999);
@@ -324,14 +465,14 @@ mod tests {
         // Keys of some age are fetched again, and kept if the provider does not answer.
         let Some(then) = Instant::now().checked_sub(KEYS_AGE_MAX) else { return };
         let keys = PublicKey::parse_set(set("b", &new).as_bytes()).unwrap();
-        provider.keys.store(Some(Arc::new(KnownKeys { keys, fetched: then })));
+        provider.published.store(Some(Arc::new(published(keys, then))));
         pass_time();
         publish(String::new());
         assert_eq!(identify("b", &new), ann());
         assert!(sets.0.lock().is_empty());
         let Some(then) = Instant::now().checked_sub(STALE_KEYS_AGE_MAX) else { return };
         let keys = PublicKey::parse_set(set("b", &new).as_bytes()).unwrap();
-        provider.keys.store(Some(Arc::new(KnownKeys { keys, fetched: then })));
+        provider.published.store(Some(Arc::new(published(keys, then))));
         pass_time();
         publish(String::new());
         assert!(matches!(identify("b", &new), Err(Refusal::Unreachable(_))));

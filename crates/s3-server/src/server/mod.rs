@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 
 use crate::access::keys::key_ring::AllKeys;
 use crate::admin::account::login_limit;
+use crate::admin::pending_logins::PendingLogins;
 use crate::admin::sessions::Sessions;
 use crate::admin::{Admin, overview};
 use crate::bucket_logs::{delivery::Delivery, queue::LogQueue};
@@ -119,6 +120,8 @@ impl Server {
             metrics: Arc::clone(&metrics),
             keys: access_keys.clone(),
             sessions: Sessions::new(&addresses),
+            providers: listening.providers.clone(),
+            pending_logins: PendingLogins::new(&addresses),
             login_limit: login_limit(),
             key_file,
             addresses,

@@ -1,7 +1,5 @@
 //! Creates a temporary key for the client that signed an STS request, or whose token it has.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use bytes::Bytes;
 use haul_http_engine::RequestBody;
 use http_body_util::{BodyExt, Limited};
@@ -21,6 +19,7 @@ use crate::request::head::Head;
 use crate::service::Haul;
 use crate::sts::document::{Provider, Session, session_document};
 use crate::sts::request::{Action, SessionRequest};
+use crate::times::now_s;
 
 /// The maximum length of a form, in bytes.
 const FORM_BYTES_MAX: usize = 64 << 10;
@@ -151,9 +150,4 @@ async fn receive(haul: &Haul, body: RequestBody) -> S3Result<Bytes> {
             Err(refuse(S3ErrorCode::RequestTimeout, message))
         }
     }
-}
-
-fn now_s() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

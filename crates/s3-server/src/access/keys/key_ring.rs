@@ -153,6 +153,8 @@ pub(crate) struct ActiveKey {
 pub(crate) struct SessionLimits {
     /// The policy that must allow each request, if the session has one.
     pub(crate) policy: Option<Arc<Policy>>,
+    /// What requests of the session have beside its access key.
+    pub(crate) token: Arc<str>,
 }
 
 /// The reason why no key has signed a request.
@@ -348,7 +350,7 @@ impl AllKeys {
     /// names.
     fn open_for_provider(
         &self,
-        token: &UnopenedToken,
+        token: &UnopenedToken<'_>,
         provider: &str,
         keys: &Keys,
     ) -> Option<ActiveKey> {
@@ -363,7 +365,10 @@ impl AllKeys {
             reads_metrics: false,
             grants: Arc::default(),
             policies: keys.policies.named(user.policies.iter().map(String::as_str)),
-            session: Some(SessionLimits { policy: session_policy(&claims)? }),
+            session: Some(SessionLimits {
+                policy: session_policy(&claims)?,
+                token: token.text.into(),
+            }),
             expires_s: Some(claims.expires_s),
             sessions: OpenedTokens::default(),
             last: ArcSwapOption::empty(),
@@ -371,12 +376,12 @@ impl AllKeys {
     }
 
     /// Opens a token of a key's session.
-    fn open(&self, token: &UnopenedToken, parent: &ActiveKey) -> Option<ActiveKey> {
+    fn open(&self, token: &UnopenedToken<'_>, parent: &ActiveKey) -> Option<ActiveKey> {
         let (server, issuer) = (self.session_secret()?, parent.issuer());
         let claims = Claims::open(token, &server, issuer)?;
         let (access_key, secret_key) = (claims.access_key(), claims.secret_key(&server, issuer));
         let pair = Credentials { access_key, secret_key };
-        let limits = SessionLimits { policy: session_policy(&claims)? };
+        let limits = SessionLimits { policy: session_policy(&claims)?, token: token.text.into() };
         Some(parent.limited(pair, limits, claims.expires_s))
     }
 

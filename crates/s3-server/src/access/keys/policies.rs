@@ -165,6 +165,44 @@ impl PolicyList {
         is_detached
     }
 
+    /// Attaches a policy to these users and groups, and detaches it from all others.
+    ///
+    /// # Errors
+    /// [`Error::Keys`] if there is no such policy, or if a name is invalid. Some holders may have
+    /// changed then.
+    pub(crate) fn set_holders(
+        &mut self,
+        name: &str,
+        users: &BTreeSet<String>,
+        groups: &BTreeSet<String>,
+    ) -> Result<()> {
+        for policies in self.users.values_mut() {
+            policies.remove(name);
+        }
+        for group in self.groups.values_mut() {
+            group.policies.remove(name);
+        }
+        let users = users.iter().map(|user| PolicyHolder::User(user));
+        let groups = groups.iter().map(|group| PolicyHolder::Group(group));
+        for holder in users.chain(groups) {
+            self.attach(name, holder)?;
+        }
+        self.drop_empty();
+        Ok(())
+    }
+
+    /// Gives a group these users, and no others. A group without users and policies disappears.
+    ///
+    /// # Errors
+    /// [`Error::Keys`] if a name is invalid.
+    pub(crate) fn set_group(&mut self, group: &str, users: &BTreeSet<String>) -> Result<()> {
+        check_name(group, "group")?;
+        users.iter().try_for_each(|user| check_user(user))?;
+        self.groups.entry(group.to_owned()).or_default().users.clone_from(users);
+        self.drop_empty();
+        Ok(())
+    }
+
     /// Adds users to a group, which is created if it does not exist.
     ///
     /// # Errors

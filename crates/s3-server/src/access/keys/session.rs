@@ -156,7 +156,7 @@ impl Claims {
     /// Returns the claims in a sealed token; `None` if the token was not sealed by the issuer, or
     /// was changed.
     pub(crate) fn open(
-        token: &UnopenedToken,
+        token: &UnopenedToken<'_>,
         server: &SessionSecret,
         issuer: Issuer<'_>,
     ) -> Option<Self> {
@@ -210,7 +210,8 @@ impl Claims {
 }
 
 /// A session token whose issuer is known, and whose claims are still sealed.
-pub(crate) struct UnopenedToken {
+pub(crate) struct UnopenedToken<'a> {
+    pub(crate) text: &'a str,
     bytes: Vec<u8>,
 }
 
@@ -221,14 +222,14 @@ pub(crate) enum NamedIssuer<'a> {
     Provider(&'a str),
 }
 
-impl UnopenedToken {
+impl<'a> UnopenedToken<'a> {
     /// Decodes a token; `None` if it is malformed.
-    pub(crate) fn decode(text: &str) -> Option<Self> {
+    pub(crate) fn decode(text: &'a str) -> Option<Self> {
         if text.len() > TOKEN_BYTES_MAX {
             return None;
         }
         // Some clients decode plus signs and padding of other tokens: this alphabet has neither.
-        BASE64.decode_to_vec(text).ok().map(|bytes| Self { bytes })
+        BASE64.decode_to_vec(text).ok().map(|bytes| Self { text, bytes })
     }
 
     /// Returns the token's issuer, which is not authenticated yet.
@@ -344,9 +345,13 @@ mod tests {
             for bit in 0..8 {
                 let mut bytes = bytes.clone();
                 bytes[at] ^= 1 << bit;
-                assert_eq!(Claims::open(&UnopenedToken { bytes }, &SERVER, PARENT), None, "{at}");
+                assert_eq!(
+                    Claims::open(&UnopenedToken { text: "", bytes }, &SERVER, PARENT),
+                    None,
+                    "{at}"
+                );
             }
-            let cut = UnopenedToken { bytes: bytes[..at].to_vec() };
+            let cut = UnopenedToken { text: "", bytes: bytes[..at].to_vec() };
             assert_eq!(Claims::open(&cut, &SERVER, PARENT), None, "cut at {at}");
         }
         for text in ["", "?", "AA==", "a+b/", &"A".repeat(TOKEN_BYTES_MAX + 1)] {

@@ -13,12 +13,12 @@ async function log_out() {
 }
 
 async function show() {
-  const { has_keys, access_key, has_session } = await (await get("/session.json", { headers: own_headers() })).json();
+  const { has_keys, name, has_session } = await (await get("/session.json", { headers: own_headers() })).json();
   if (!has_keys) return;
-  if (!access_key) return show_login();
+  if (!name) return show_login();
   const button = h("button", { className: "small", onclick: () => log_out().catch((error) => { button.textContent = error.message; }) }, "Log out");
   // A login by HTTP Basic ends with the browser.
-  account.replaceChildren(h("span", { className: "soft" }, access_key), " ", ...(has_session ? [button] : []));
+  account.replaceChildren(h("span", { className: "soft" }, name), " ", ...(has_session ? [button] : []));
 }
 
 show().catch(() => {});

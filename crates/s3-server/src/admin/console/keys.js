@@ -5,6 +5,7 @@ import { add_view } from "/console.js";
 import { clock, h, table } from "/console/elements.js";
 import { choice_of, outcomes, sure } from "/serve/controls.js";
 import { LIFETIMES, change_keys, key_list, secret_card } from "/serve/new_key.js";
+import { policies_card } from "/serve/policies.js";
 import { user_quotas } from "/serve/quota.js";
 
 const COLUMNS = [{ name: "access key", className: "break" }, { name: "user", className: "break" },
@@ -16,6 +17,7 @@ const secret = secret_card({ say, attempt });
 const content = h("div", { className: "card" });
 const editor = h("div", { className: "card", hidden: true });
 const quota = h("div", {});
+const policies_of_users = policies_card(() => refresh());
 
 // --- The list --------------------------------------------------------------------------------
 
@@ -45,19 +47,6 @@ function actions(key) {
     sure("Revoke", access_key, () => attempt(send("remove", "Revoked"))));
 }
 
-// Returns the card with the policies and groups, if there are any.
-function policy_cards(policies, groups) {
-  if (!policies.length && !groups.length) return [];
-  const holders = ({ name, users }) => [...users, ...groups.filter((group) => group.policies.includes(name))
-    .map((group) => "group " + group.name)].join(", ");
-  const columns = (...names) => names.map((name) => ({ name, className: "break" }));
-  return [h("section", { className: "card stack", "aria-label": "Policies of users" },
-    table("Policies of users", columns("policy", "attached to"), policies.map((policy) => [policy.name, holders(policy)])),
-    table("Groups", columns("group", "users", "policies"),
-      groups.map((group) => [group.name, group.users.join(", "), group.policies.join(", ")])),
-    h("p", { className: "soft" }, "\"haul keys policy\" and \"haul keys group\" change them."))];
-}
-
 async function refresh() {
   const { keys, login, quotas, policies, groups, read_only_reason } = await key_list();
   const is_fixed = (key) => read_only_reason || key.is_administrator || key.access_key === null;
@@ -81,8 +70,8 @@ async function refresh() {
     await refresh();
     say(text);
   };
-  quota.replaceChildren(...(read_only_reason || !users.length ? [] : [user_quotas(quotas, users, { attempt, done })]),
-    ...policy_cards(policies, groups));
+  quota.replaceChildren(...(read_only_reason || !users.length ? [] : [user_quotas(quotas, users, { attempt, done })]));
+  policies_of_users.update({ policies, groups, read_only_reason });
   content.replaceChildren(
     table("Keys", columns, rows.map((row) => row.slice(0, columns.length))),
     read_only_reason ? h("p", { className: "soft" }, "The keys cannot be changed here. " + read_only_reason)
@@ -159,7 +148,7 @@ function edit(key) {
   else user.focus();
 }
 
-const element = h("div", { className: "stack" }, message, secret.element, editor, content, quota,
+const element = h("div", { className: "stack" }, message, secret.element, editor, content, policies_of_users.element, quota,
   h("p", { className: "soft" }, "Changes are in force at once and are in the audit log; haul keys changes the same file."));
 // A secret key does not stay in a view that is no longer shown. The frame hides the view in a listener
 // of the same event.

@@ -1,31 +1,46 @@
 // The login page. The secret key is sent once; the server returns a cookie that scripts cannot read,
-// and a token that other ports of the host cannot read.
+// and a token that other ports of the host cannot read. With a provider, the browser goes to its page,
+// and comes back to this one with a code.
 
 const id = (name) => document.getElementById(name);
 
-async function log_in() {
-  const response = await fetch("/login", {
+// The view to show after a login with a provider, which leaves the page.
+const VIEW = "haul-view";
+
+const is_return = location.pathname === "/login/callback";
+
+async function post(path, fields) {
+  const response = await fetch(path, {
     method: "POST",
     headers: { "X-Haul-Console": "1", "Content-Type": "application/json" },
-    body: JSON.stringify({ access_key: id("access-key").value.trim(), secret_key: id("secret-key").value }),
+    body: JSON.stringify(fields),
   });
   if (!response.ok) throw new Error((await response.text()).trim());
-  localStorage.setItem("haul-page-token", (await response.json()).page_token);
+  return response.json();
+}
+
+function begin({ page_token }) {
+  localStorage.setItem("haul-page-token", page_token);
+  const view = is_return ? sessionStorage.getItem(VIEW) ?? "" : location.hash;
   // The login page stands in for any page that needs a login. The hash names the view.
-  if (location.pathname === "/login") location.replace("/" + location.hash);
+  if (location.pathname.startsWith("/login")) location.replace("/" + view);
   else location.reload();
 }
 
 const button = id("login").querySelector("button");
+
+function fail(error) {
+  id("message").textContent = error instanceof TypeError ? "The server is not reachable." : error.message;
+}
 
 id("login").addEventListener("submit", async (event) => {
   event.preventDefault();
   button.disabled = true;
   id("message").textContent = "";
   try {
-    await log_in();
+    begin(await post("/login", { access_key: id("access-key").value.trim(), secret_key: id("secret-key").value }));
   } catch (error) {
-    id("message").textContent = error instanceof TypeError ? "The server is not reachable." : error.message;
+    fail(error);
     id("secret-key").value = "";
     id("secret-key").focus();
   }
@@ -33,3 +48,31 @@ id("login").addEventListener("submit", async (event) => {
 });
 // Until now, Enter would have sent the form without this script.
 button.disabled = false;
+
+async function start(provider) {
+  sessionStorage.setItem(VIEW, is_return ? sessionStorage.getItem(VIEW) ?? "" : location.hash);
+  location.assign((await post("/login/start", { provider })).url);
+}
+
+// Finishes a login with a provider.
+async function finish() {
+  const query = new URLSearchParams(location.search);
+  history.replaceState(null, "", location.pathname);
+  const refused = query.get("error_description") ?? query.get("error");
+  if (refused) throw new Error(`The provider refuses the login: ${refused}`);
+  if (query.has("code")) begin(await post("/login/finish", { code: query.get("code"), state: query.get("state") }));
+}
+
+async function show_providers() {
+  const { providers } = await (await fetch("/login/providers.json")).json();
+  id("providers").append(...providers.map((provider) => {
+    const choice = document.createElement("button");
+    choice.type = "button";
+    choice.textContent = `Log in with ${provider}`;
+    choice.addEventListener("click", () => start(provider).catch(fail));
+    return choice;
+  }));
+}
+
+show_providers().catch(() => {});
+if (is_return) finish().catch(fail);

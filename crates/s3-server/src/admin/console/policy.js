@@ -4,7 +4,7 @@ import { h } from "/console/elements.js";
 import { editor, sure } from "/serve/controls.js";
 import { delete_setting, put_setting, setting_of, setting_text_of } from "/serve/s3.js";
 
-const written = (statements) => JSON.stringify({ Version: "2012-10-17", Statement: statements }, null, 2);
+export const written = (statements) => JSON.stringify({ Version: "2012-10-17", Statement: statements }, null, 2);
 
 const allowed = (sid, actions, resource) =>
   ({ Sid: sid, Effect: "Allow", Principal: "*", Action: actions, Resource: resource });
@@ -45,7 +45,8 @@ export function with_public_read(text, bucket, is_public) {
   return statements.length ? JSON.stringify({ ...policy, Statement: statements }, null, 2) : null;
 }
 
-function pretty(text) {
+// Returns a JSON text with indentation; another text as it is.
+export function pretty(text) {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {

@@ -1,7 +1,6 @@
 //! Verifies a form's signature, which is its policy's signature.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64_simd::STANDARD as BASE64;
 use ring::hmac;
@@ -12,6 +11,7 @@ use crate::auth::scope::{Credential, Place};
 use crate::auth::signer::signer as find_signer;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse};
 use crate::front::forms::fields::FormFields;
+use crate::times::now_s;
 
 /// The form fields that a Version 4 signature needs; the policy is what is signed.
 const V4: [&str; 5] =
@@ -104,11 +104,6 @@ impl Signature<'_> {
             .with_field("SignatureProvided", self.signature)
             .with_field("StringToSignBytes", bytes.trim_end())
     }
-}
-
-fn now_s() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 fn value<'a>(fields: &'a FormFields, name: &str) -> Option<&'a str> {

@@ -142,6 +142,62 @@ fn administrator_sets_quotas_of_users_in_the_console() {
 }
 
 #[test]
+fn administrator_changes_policies_and_groups_in_the_console() {
+    let mut list = KeyList::default();
+    let ann = key_of(&mut list, "ann", "read", "other");
+    let console = Console::new(Some(administrator()), list, None);
+    assert_eq!(console.put(ROOT, "/bucket"), 200);
+    let write = r#"{"Statement":{"Effect":"Allow","Action":"s3:PutObject","Resource":"*"}}"#;
+    let policy = |text: &str, users: Value, groups: Value| {
+        json!({ "change": "put-policy", "policy": "write", "text": text, "users": users,
+                "groups": groups })
+    };
+    let group = |users: Value| json!({ "change": "group", "group": "staff", "users": users });
+    let pair = (&*ann.access_key, &*ann.secret_key);
+    let puts = || console.put(pair, "/bucket/key");
+    let change = |fields: &Value| {
+        let reply = console.send(ROOT, fields);
+        (reply.status, reply.text())
+    };
+    assert_eq!(puts(), 403);
+    assert_eq!(change(&policy(write, json!(["ann"]), json!([]))).0, 200);
+    assert_eq!(puts(), 200, "in force at once");
+    // The holders of a policy are replaced.
+    assert_eq!(change(&policy(write, json!([]), json!(["staff"]))).0, 200);
+    assert_eq!(puts(), 403);
+    assert_eq!(change(&group(json!(["ann", "ben"]))).0, 200);
+    assert_eq!(puts(), 200);
+    let listed = console.list(ROOT);
+    let expected = json!([{ "name": "write", "text": write, "users": [] }]);
+    assert_eq!(listed["policies"], expected);
+    let expected = json!([{ "name": "staff", "users": ["ann", "ben"], "policies": ["write"] }]);
+    assert_eq!(listed["groups"], expected);
+    // What cannot be enforced, or would not be found again, is refused, and nothing changes.
+    let (status, text) = change(&policy(&write.replace("PutObject", "Putt"), json!([]), json!([])));
+    assert!(status == 400 && text.contains("Putt"), "{text}");
+    assert_eq!(change(&policy(write, json!(["no user"]), json!([]))).0, 400);
+    assert_eq!(change(&group(json!(["no user"]))).0, 400);
+    assert_eq!(change(&group(json!("ann"))).0, 400);
+    let remove = json!({ "change": "remove-policy", "policy": "write" });
+    let (status, text) = change(&remove);
+    assert!(status == 400 && text.contains("is attached to the group staff"), "{text}");
+    assert_eq!(puts(), 200);
+    assert_eq!(console.send(pair, &remove).status, 403, "the administrator's alone");
+    assert_eq!(change(&policy(write, json!([]), json!([]))).0, 200);
+    assert_eq!(change(&remove).0, 200);
+    assert_eq!(change(&remove).0, 404);
+    assert_eq!(puts(), 403);
+    assert_eq!(change(&group(json!([]))).0, 200);
+    let listed = console.list(ROOT);
+    assert_eq!([&listed["policies"], &listed["groups"]], [&json!([]), &json!([])]);
+    let lines = console.lines.take(14);
+    let line = lines.iter().find(|line| line["operation"] == "PutUserPolicy").unwrap();
+    assert_eq!(line["policy"], format!("write; users=ann; groups=; {write}"));
+    let line = lines.iter().find(|line| line["operation"] == "PutGroup").unwrap();
+    assert_eq!(line["group"], "staff; users=ann,ben");
+}
+
+#[test]
 fn administrator_creates_changes_and_revokes_keys_in_the_console() {
     let console = Console::new(Some(administrator()), KeyList::default(), None);
     assert_eq!(console.put(ROOT, "/bucket"), 200);

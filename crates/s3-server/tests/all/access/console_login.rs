@@ -63,8 +63,7 @@ fn session_has_the_rights_of_its_key_until_the_logout() {
     assert_eq!(session.statuses(&keyed), [200, 403, 200, 403, 403, 200]);
     let shown = session.send(&keyed, "GET", "/session.json");
     let shown: Value = serde_json::from_slice(&shown.body).unwrap();
-    let expected =
-        json!({ "has_keys": true, "access_key": &*reader.access_key, "has_session": true });
+    let expected = json!({ "has_keys": true, "name": &*reader.access_key, "has_session": true });
     assert_eq!(shown, expected);
     let cookie = session.cookie.replace('=', "=x");
     let wrong = Session { cookie, page_token: session.page_token.clone() };
@@ -194,6 +193,6 @@ fn browsers_get_the_login_page_and_programs_the_challenge() {
     assert_eq!(open.admin.get("/login").status, 404);
     assert_eq!(open.admin.send("POST", "/login", &[CONSOLE], b"{}").status, 404);
     let session: Value = serde_json::from_slice(&open.admin.get("/session.json").body).unwrap();
-    let expected = json!({ "has_keys": false, "access_key": null, "has_session": false });
+    let expected = json!({ "has_keys": false, "name": null, "has_session": false });
     assert_eq!(session, expected);
 }

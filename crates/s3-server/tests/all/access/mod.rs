@@ -11,6 +11,7 @@ mod lock;
 mod policy;
 mod policy_evasion;
 mod policy_owner;
+mod provider_login;
 mod providers;
 mod quotas;
 mod replaced_bucket;

@@ -1,16 +1,12 @@
 //! Temporary keys for users of OpenID Connect providers.
 
-use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
-use haul_s3_server::{FetchDocument, KeyList, KeyRing, Providers, SealingKey};
-use parking_lot::Mutex;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
+use haul_s3_server::{KeyList, KeyRing, ProviderClient, Providers, SealingKey};
+use haul_testing::http::Peer;
+use haul_testing::oidc::{IdentityProvider, TokenKey};
 use serde_json::{Value, json};
 
 use super::administrator;
@@ -19,175 +15,37 @@ use crate::signing::{Signer, hash};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A provider on this machine, whose keys change.
-struct Provider {
-    address: SocketAddr,
-    state: Arc<Mutex<State>>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Documents by their paths.
-    documents: BTreeMap<String, String>,
-    fetched: usize,
-}
-
-/// A key that signs tokens.
-struct TokenKey {
-    id: &'static str,
-    pair: Pair,
-}
-
-enum Pair {
-    Es256(EcdsaKeyPair),
-    EdDsa(Ed25519KeyPair),
-}
-
-impl TokenKey {
-    fn es256(id: &'static str) -> Self {
-        let (random, kind) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
-        let document = EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
-        let pair = EcdsaKeyPair::from_pkcs8(kind, document.as_ref(), &random).unwrap();
-        Self { id, pair: Pair::Es256(pair) }
-    }
-
-    fn ed_dsa(id: &'static str) -> Self {
-        let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
-        Self { id, pair: Pair::EdDsa(Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap()) }
-    }
-
-    fn algorithm(&self) -> &'static str {
-        match self.pair {
-            Pair::Es256(_) => "ES256",
-            Pair::EdDsa(_) => "EdDSA",
-        }
-    }
-
-    fn public(&self) -> Vec<u8> {
-        match &self.pair {
-            Pair::Es256(pair) => pair.public_key().as_ref().to_vec(),
-            Pair::EdDsa(pair) => pair.public_key().as_ref().to_vec(),
-        }
-    }
-
-    fn jwk(&self) -> Value {
-        let (point, text) = (self.public(), |bytes: &[u8]| BASE64.encode_to_string(bytes));
-        match self.pair {
-            Pair::Es256(_) => json!({
-                "kty": "EC", "crv": "P-256", "kid": self.id, "use": "sig", "alg": "ES256",
-                "x": text(&point[1..33]), "y": text(&point[33..]),
-            }),
-            Pair::EdDsa(_) => {
-                json!({ "kty": "OKP", "crv": "Ed25519", "kid": self.id, "x": text(&point) })
-            }
-        }
-    }
-
-    fn sign(&self, text: &[u8]) -> Vec<u8> {
-        match &self.pair {
-            Pair::Es256(pair) => pair.sign(&SystemRandom::new(), text).unwrap().as_ref().to_vec(),
-            Pair::EdDsa(pair) => pair.sign(text).as_ref().to_vec(),
-        }
-    }
-
-    fn token(&self, claims: &Value) -> String {
-        let header = json!({ "alg": self.algorithm(), "kid": self.id, "typ": "JWT" });
-        self.token_with(&header, claims)
-    }
-
-    fn token_with(&self, header: &Value, claims: &Value) -> String {
-        let encode = |value: &Value| BASE64.encode_to_string(value.to_string());
-        let signed = format!("{}.{}", encode(header), encode(claims));
-        format!("{signed}.{}", BASE64.encode_to_string(self.sign(signed.as_bytes())))
-    }
-}
-
-impl Provider {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let provider = Self { address, state: Arc::default() };
-        let state = Arc::clone(&provider.state);
-        // The thread ends with the test process.
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                respond(&stream, &state);
-            }
-        });
-        let issuer = provider.issuer();
-        let discovery = json!({ "issuer": issuer, "jwks_uri": format!("{issuer}/keys") });
-        provider.set("/a/.well-known/openid-configuration", &discovery);
-        provider
-    }
-
-    fn issuer(&self) -> String {
-        format!("http://{}/a", self.address)
-    }
-
-    fn set(&self, path: &str, document: &Value) {
-        self.state.lock().documents.insert(path.to_owned(), document.to_string());
-    }
-
-    fn publish(&self, keys: &[&TokenKey]) {
-        let keys: Vec<_> = keys.iter().map(|key| key.jwk()).collect();
-        self.set("/a/keys", &json!({ "keys": keys }));
-    }
-
-    fn fetched(&self) -> usize {
-        self.state.lock().fetched
-    }
-
-    fn claims(&self, more: &Value) -> Value {
-        let mut claims = json!({
-            "iss": self.issuer(), "aud": "haul", "exp": now_s() + 60, "sub": "ann|7",
-            "policy": "read",
-        });
-        for (name, value) in more.as_object().unwrap() {
-            claims[name] = value.clone();
-        }
-        claims
-    }
-}
-
-fn respond(mut stream: &TcpStream, state: &Mutex<State>) {
-    let mut head = [0; 4096];
-    let length = stream.read(&mut head).unwrap_or_default();
-    let head = String::from_utf8_lossy(&head[..length]).into_owned();
-    let path = head.split(' ').nth(1).unwrap_or_default();
-    let mut state = state.lock();
-    state.fetched += 1;
-    let (status, document) = match state.documents.get(path) {
-        Some(document) => (200, document.as_str()),
-        None => (404, ""),
-    };
-    let length = document.len();
-    let response = format!(
-        "HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{document}"
-    );
-    stream.write_all(response.as_bytes()).ok();
-}
-
 /// A small HTTP client.
 #[derive(Debug)]
-struct Fetcher;
+struct Client;
 
-impl FetchDocument for Fetcher {
-    fn fetch(&self, url: &str) -> Result<Vec<u8>, String> {
-        let rest = url.strip_prefix("http://").ok_or("another scheme")?;
-        let (address, path) = rest.split_once('/').ok_or("no path")?;
-        let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
-        stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .map_err(|error| error.to_string())?;
-        let request = format!("GET /{path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
-        stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).map_err(|error| error.to_string())?;
-        let (head, body) = text.split_once("\r\n\r\n").ok_or("no response")?;
-        match head.starts_with("HTTP/1.1 200 ") {
-            true => Ok(body.as_bytes().to_vec()),
-            false => Err(format!("{url}: {head}")),
-        }
+impl ProviderClient for Client {
+    fn get(&self, url: &str) -> Result<Vec<u8>, String> {
+        exchange(url, "GET", "", None)
+    }
+
+    fn post(&self, url: &str, form: &str, authorization: Option<&str>) -> Result<Vec<u8>, String> {
+        exchange(url, "POST", form, authorization)
+    }
+}
+
+fn exchange(
+    url: &str,
+    method: &str,
+    body: &str,
+    authorization: Option<&str>,
+) -> Result<Vec<u8>, String> {
+    let rest = url.strip_prefix("http://").ok_or("another scheme")?;
+    let (address, path) = rest.split_once('/').ok_or("no path")?;
+    let mut peer = Peer::connect(address).map_err(|error| error.to_string())?;
+    let length = body.len();
+    let more = authorization.map(|value| format!("authorization: {value}\r\n"));
+    let more = more.unwrap_or_default();
+    let head = format!("{method} /{path} HTTP/1.1\r\nhost: {address}\r\n{more}");
+    let response = peer.exchange(format!("{head}content-length: {length}\r\n\r\n{body}"));
+    match response.status {
+        200 => Ok(response.body),
+        status => Err(format!("{url}: {status}")),
     }
 }
 
@@ -200,23 +58,28 @@ const READ: &str = r#"{"Statement":{"Effect":"Allow","Action":["s3:GetObject","s
 const CREATE: &str = r#"{"Statement":{"Effect":"Allow","Action":"s3:CreateBucket",
     "Resource":"arn:aws:s3:::*"}}"#;
 
+/// Returns a policy that denies everything.
+pub(super) fn deny_all() -> String {
+    READ.replacen("Allow", "Deny", 1)
+}
+
 /// A server with a provider, and a bucket with an object.
-struct Setup {
-    server: Running,
-    provider: Provider,
-    ring: Arc<KeyRing>,
-    list: KeyList,
+pub(super) struct Setup {
+    pub(super) server: Running,
+    pub(super) provider: IdentityProvider,
+    pub(super) ring: Arc<KeyRing>,
+    pub(super) list: KeyList,
 }
 
 impl Setup {
-    fn new(more: &Value) -> Self {
-        let provider = Provider::start();
+    pub(super) fn new(more: &Value) -> Self {
+        let provider = IdentityProvider::start();
         let mut config = json!({ "name": "id", "issuer": provider.issuer(), "audience": "haul" });
         for (name, value) in more.as_object().unwrap() {
             config[name] = value.clone();
         }
         let config = json!({ "providers": [config] }).to_string();
-        let providers = Providers::parse(&config, Arc::new(Fetcher)).unwrap();
+        let providers = Providers::parse(&config, Arc::new(Client)).unwrap();
         let mut list = KeyList::default();
         list.policies_mut().put("read", READ).unwrap();
         list.policies_mut().put("create", CREATE).unwrap();
@@ -403,13 +266,13 @@ fn keys_are_fetched_once_and_unknown_ones_are_not_fetched_at_each_request() {
     for _ in 0..3 {
         assert_eq!(setup.code(&key.token(&claims)), "");
     }
-    assert_eq!(setup.provider.fetched(), 2, "the discovery document and the keys");
+    assert_eq!(setup.provider.requests(), 2, "the discovery document and the keys");
     setup.provider.publish(&[&next]);
     for _ in 0..3 {
         // A moment after the last fetch, an unknown key is refused without another one.
         assert_eq!(setup.code(&next.token(&claims)), "InvalidIdentityToken");
     }
-    assert_eq!(setup.provider.fetched(), 2);
+    assert_eq!(setup.provider.requests(), 2);
 }
 
 #[test]
