@@ -253,10 +253,11 @@ impl<'a> Signature<'a> {
         let key = signer(keys, access_key, self.token, now_s)?;
         let mut path = String::with_capacity(head.target.len());
         push_encoded(&mut path, head.path.as_deref().unwrap_or_default());
+        let usual = Dialect { path: &path, blanks: Blanks::Ascii, order: Repeated::Sorted };
         let mismatch = || {
             let message = "The request signature we calculated does not match the signature you \
                            provided. Check your key and signing method";
-            let canonical = self.canonical(head, &path, Blanks::Ascii);
+            let canonical = self.canonical(head, usual);
             refuse(S3ErrorCode::SignatureDoesNotMatch, message)
                 .with_field("AWSAccessKeyId", access_key)
                 .with_field("StringToSign", self.string_to_sign(&canonical))
@@ -265,16 +266,9 @@ impl<'a> Signature<'a> {
         };
         let secret = key.signing_key(self.credential.scope).ok_or_else(mismatch)?;
         let claimed = crate::auth::canonical::from_hex(self.signature).ok_or_else(mismatch)?;
-        let is_signed = |path: &str, blanks: Blanks| {
-            let text = self.string_to_sign(&self.canonical(head, path, blanks));
+        let is_right = usual.with_variants(head).any(|dialect| {
+            let text = self.string_to_sign(&self.canonical(head, dialect));
             hmac::verify(&secret, text.as_bytes(), &claimed).is_ok()
-        };
-        // Some clients sign the path as they send it, and some treat all Unicode blanks as blanks.
-        let raw = Some(head.raw_path()).filter(|raw| *raw != path);
-        let is_ascii = head.fields.iter().all(|(_, value)| value.is_ascii());
-        let unicode = Some(Blanks::Unicode).filter(|_| !is_ascii);
-        let is_right = [Some(Blanks::Ascii), unicode].into_iter().flatten().any(|blanks| {
-            [Some(&*path), raw].into_iter().flatten().any(|path| is_signed(path, blanks))
         });
         if !is_right {
             return Err(mismatch());
@@ -290,10 +284,11 @@ impl<'a> Signature<'a> {
         Ok((key, payload))
     }
 
-    /// Returns the canonical request with this path.
-    fn canonical(&self, head: &Head, path: &str, blanks: Blanks) -> String {
+    /// Returns the canonical request, as clients with this dialect sign it.
+    fn canonical(&self, head: &Head, dialect: Dialect<'_>) -> String {
+        let Dialect { path, blanks, order } = dialect;
         let mut text = format!("{}\n{path}\n", head.method);
-        push_query(&mut text, head);
+        push_query(&mut text, head, order);
         text.push('\n');
         for name in self.signed_headers.split(';') {
             text += name;
@@ -318,8 +313,48 @@ impl<'a> Signature<'a> {
     }
 }
 
+/// The parts of the canonical request that clients write in different ways.
+#[derive(Debug, Clone, Copy)]
+struct Dialect<'a> {
+    path: &'a str,
+    blanks: Blanks,
+    order: Repeated,
+}
+
+/// The order of the values of a parameter that is repeated in the query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeated {
+    /// Sorted, as AWS defines it.
+    Sorted,
+    /// As in the request, by clients in Go.
+    AsGiven,
+}
+
+impl<'a> Dialect<'a> {
+    /// Returns this dialect and those that differ from it for this request: some clients sign the
+    /// path as they send it, some treat all Unicode blanks as blanks, and some sort the query by its
+    /// names only.
+    fn with_variants(self, head: &'a Head) -> impl Iterator<Item = Self> {
+        let is_ascii = head.fields.iter().all(|(_, value)| value.is_ascii());
+        let paths = [Some(self.path), Some(head.raw_path()).filter(|raw| *raw != self.path)];
+        let blanks = [Some(self.blanks), (!is_ascii).then_some(Blanks::Unicode)];
+        let orders = [Some(self.order), has_repeated_names(head).then_some(Repeated::AsGiven)];
+        let with_blanks = move |path| blanks.into_iter().flatten().map(move |it| (path, it));
+        let pairs = paths.into_iter().flatten().flat_map(with_blanks);
+        pairs.flat_map(move |(path, blanks)| {
+            orders.into_iter().flatten().map(move |order| Self { path, blanks, order })
+        })
+    }
+}
+
+fn has_repeated_names(head: &Head) -> bool {
+    let mut names: Vec<_> = head.query.iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    names.windows(2).any(|pair| pair[0] == pair[1])
+}
+
 /// Appends a request's canonical query: sorted, without the signature.
-fn push_query(out: &mut String, head: &Head) {
+fn push_query(out: &mut String, head: &Head, order: Repeated) {
     let encoded = |text: &str| {
         let mut out = String::with_capacity(text.len());
         push_encoded(&mut out, text);
@@ -327,7 +362,10 @@ fn push_query(out: &mut String, head: &Head) {
     };
     let pairs = head.query.iter().filter(|(name, _)| *name != "X-Amz-Signature");
     let mut pairs: Vec<_> = pairs.map(|(name, value)| (encoded(name), encoded(value))).collect();
-    pairs.sort_unstable();
+    match order {
+        Repeated::Sorted => pairs.sort_unstable(),
+        Repeated::AsGiven => pairs.sort_by(|one, other| one.0.cmp(&other.0)),
+    }
     for (number, (name, value)) in pairs.iter().enumerate() {
         if number > 0 {
             out.push('&');
@@ -533,7 +571,8 @@ mod tests {
             let mut fields = vec![("Host", "a"), ("x-amz-date", date)];
             fields.extend(claimed.map(|claimed| (CONTENT_SHA256, claimed)));
             let plain = head("POST /", &fields);
-            let text = found.string_to_sign(&found.canonical(&plain, "/", Blanks::Ascii));
+            let dialect = Dialect { path: "/", blanks: Blanks::Ascii, order: Repeated::Sorted };
+            let text = found.string_to_sign(&found.canonical(&plain, dialect));
             let key = keys.find(found.credential.access_key).unwrap();
             let mut signature = String::new();
             if let Some(secret) = key.signing_key(found.credential.scope) {
@@ -555,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn value_is_signed_with_the_blanks_of_either_kind() {
+    fn request_is_signed_in_the_dialect_of_each_client() {
         let date = "20130524T000000Z";
         let credential = "AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request";
         let signed_headers = "host;x-amz-content-sha256;x-amz-date;x-amz-meta-a";
@@ -565,8 +604,11 @@ mod tests {
             (CONTENT_SHA256, EMPTY),
             ("x-amz-meta-a", "b\u{3000}c"),
         ];
-        let plain = head("GET /b/k", &fields);
-        for blanks in [Blanks::Ascii, Blanks::Unicode] {
+        // The query of "mc watch", which is written in Go.
+        let line = "GET /b/k%2B?events=s3:b&events=s3:a&a=";
+        let plain = head(line, &fields);
+        let usual = Dialect { path: "/b/k%2B", blanks: Blanks::Ascii, order: Repeated::Sorted };
+        let is_accepted = |dialect: Dialect<'_>, line: &str| {
             let credential_of = Credential::parse(credential, Place::Header).unwrap();
             let unsigned = Signature {
                 credential: credential_of,
@@ -576,7 +618,7 @@ mod tests {
                 body: EMPTY,
                 token: None,
             };
-            let text = unsigned.string_to_sign(&unsigned.canonical(&plain, "/b/k", blanks));
+            let text = unsigned.string_to_sign(&unsigned.canonical(&plain, dialect));
             let keys = keys();
             let key = keys.find(unsigned.credential.access_key).unwrap();
             let secret = key.signing_key(unsigned.credential.scope).unwrap();
@@ -587,7 +629,19 @@ mod tests {
                  Signature={signature}"
             );
             let signed = [&fields[..], &[("Authorization", &*authorization)]].concat();
-            assert_eq!(code(verify_header(&keys, &head("GET /b/k", &signed), NOW_S)), "");
+            code(verify_header(&keys, &head(line, &signed), NOW_S)).is_empty()
+        };
+        for blanks in [Blanks::Ascii, Blanks::Unicode] {
+            for order in [Repeated::Sorted, Repeated::AsGiven] {
+                assert!(is_accepted(Dialect { blanks, order, ..usual }, line), "{blanks:?}");
+            }
+        }
+        let swapped = "GET /b/k%2B?events=s3:a&events=s3:b&a=";
+        assert!(is_accepted(usual, swapped), "its values are sorted in the signed text");
+        let as_given = Dialect { order: Repeated::AsGiven, ..usual };
+        assert!(!is_accepted(as_given, swapped), "its values were signed in another order");
+        for other in ["GET /b/k%2B?events=s3:b&a=", "GET /b/k%2B?events=s3:b&events=s3:c&a="] {
+            assert!(!is_accepted(usual, other) && !is_accepted(as_given, other), "{other}");
         }
     }
 
