@@ -108,8 +108,10 @@ pub use config::{Addresses, Config, Inherited, Limits, Logs};
 pub use encryption::envelope::reformat_encryption_attribute;
 pub use encryption::operator::{EncryptionKey, EncryptionKeys};
 pub use error::{Error, Result};
+#[cfg(feature = "nats")]
+pub use events::options::NatsLogin;
+pub use events::options::{EventService, EventTarget};
 pub use events::target::EventTargets;
-pub use events::webhook::Webhook;
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_reactor::{HostAddress, Listener, Rate, TcpOptions, wake_once};
 pub use metrics::Counts;

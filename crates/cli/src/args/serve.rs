@@ -98,8 +98,9 @@ pub(crate) struct ServeArgs {
     /// Send the events of bucket notifications to the targets in FILE
     ///
     /// Tables [webhook.NAME] in TOML, with url and, optionally, token, authorization, secret, ca,
-    /// client-cert, client-key, records, timeout, queue-events and queue-age. A bucket names a target
-    /// as arn:haul:sqs:::NAME in PutBucketNotificationConfiguration. An event is durable with its
+    /// client-cert, client-key, records, timeout, queue-events and queue-age; in a program that was
+    /// built with NATS, also tables [nats.NAME] with url and subject. A bucket names a target as
+    /// arn:haul:sqs:::NAME in PutBucketNotificationConfiguration. An event is durable with its
     /// change, and is sent until the target accepts it; SIGHUP ends the pause after a failure. The
     /// file must not be readable by other users.
     #[arg(long, value_name = "FILE", help_heading = "Server")]
@@ -107,8 +108,8 @@ pub(crate) struct ServeArgs {
     /// Print the ready line, and the counts at the end, as one JSON object each
     ///
     /// The ready line has kind (ready), s3, admin and, with --website, website: the addresses as
-    /// URLs; while the server stands by, kind is standby. The counts have kind (closed), seconds, requests (by kind and
-    /// class of status), received_bytes and sent_bytes.
+    /// URLs; while the server stands by, kind is standby. The counts have kind (closed), seconds,
+    /// requests (by kind and class of status), received_bytes and sent_bytes.
     #[arg(long, help_heading = "Server")]
     pub(crate) json: bool,
     #[command(flatten)]

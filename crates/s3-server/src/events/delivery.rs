@@ -10,9 +10,8 @@ use tokio::runtime::Handle;
 
 use crate::errors::chain;
 use crate::events::listening;
-use crate::events::record::message;
+use crate::events::sender::Sender;
 use crate::events::target::{EventTargets, Target};
-use crate::events::webhook::Client;
 use crate::served::ServedStore;
 
 /// The number of delivered events that are removed from the queue together, which takes a sync. A
@@ -54,12 +53,12 @@ impl Deliveries {
         let mut deliveries = Self { queues: targets.queues(), threads: Vec::new() };
         deliveries.threads.push(listening::start(store, targets)?);
         for target in targets.iter() {
-            let client = Client::new(&target.webhook).map_err(std::io::Error::other)?;
+            let sender = Sender::new(&target.settings).map_err(std::io::Error::other)?;
             let delivery = Delivery {
                 store: Arc::clone(store),
                 queues: targets.queues(),
                 target: Arc::clone(target),
-                client,
+                sender,
                 runtime: Handle::current(),
                 scanned: HashSet::new(),
                 delivered: Vec::new(),
@@ -93,7 +92,7 @@ struct Delivery {
     store: Arc<ServedStore>,
     queues: Arc<EventQueues>,
     target: Arc<Target>,
-    client: Client,
+    sender: Sender,
     runtime: Handle,
     /// Events that were read from the store and are or will be in memory, too.
     scanned: HashSet<(u16, u64)>,
@@ -131,7 +130,7 @@ impl Delivery {
         while step != Step::Stopped {
             let wait = if self.delivered.is_empty() { IDLE_TIME } else { REMOVE_TIME };
             let (full_until, until) = (self.sent_at + GATHER_TIME, Instant::now() + wait);
-            let count = self.target.webhook.batch_max;
+            let count = self.target.settings.batch_max;
             step = match (step, self.queues.take(&queue, count, full_until, until)) {
                 (_, Taken::Stopped) => Step::Stopped,
                 (Step::Dropped, _) | (_, Taken::Incomplete) => self.scan(),
@@ -162,7 +161,7 @@ impl Delivery {
         let store = self.store.get();
         let mut reader = store.events().reader(self.target.name());
         loop {
-            let mut events = match reader.next(self.target.webhook.batch_max) {
+            let mut events = match reader.next(self.target.settings.batch_max) {
                 Ok(events) if events.is_empty() => return Step::Done,
                 Ok(events) => events,
                 Err(error) => {
@@ -186,7 +185,7 @@ impl Delivery {
         let mut pause = PAUSE_MIN;
         while !events.is_empty() {
             self.sent_at = Instant::now();
-            let sent = self.runtime.block_on(self.client.send(message(&events)));
+            let sent = self.runtime.block_on(self.sender.send(&events));
             let Err(why) = sent else {
                 self.target.succeeded(events.len());
                 if self.delivered.is_empty() {
@@ -225,7 +224,7 @@ impl Delivery {
 
     /// Drops the events that exceed the maximum age.
     fn drop_old(&mut self, events: &mut Vec<QueuedEvent>) {
-        let Some(age_max) = self.target.webhook.queue_age_max else { return };
+        let Some(age_max) = self.target.settings.queue_age_max else { return };
         let is_old = |event: &QueuedEvent| event.time().elapsed().is_ok_and(|age| age > age_max);
         self.drop_events(events, is_old, "they are too old");
     }
@@ -247,7 +246,7 @@ impl Delivery {
 
     /// Drops the oldest events if the queue has too many.
     fn trim(&mut self) -> Option<Step> {
-        let max = self.target.webhook.queue_events_max;
+        let max = self.target.settings.queue_events_max;
         match self.store.get().events().trim(self.target.name(), max) {
             Ok(0) => None,
             Ok(dropped) => {

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::events::listeners::Listeners;
-use crate::events::webhook::{Webhook, check};
+use crate::events::options::EventTarget;
+use crate::events::sender::Sender;
 use crate::log_limit::LogLimit;
 
 /// The queue of the clients that listen. No target has its name.
@@ -20,7 +21,7 @@ pub(super) const LISTENERS: &str = "listeners";
 #[derive(Debug)]
 pub(crate) struct Target {
     name: Arc<str>,
-    pub(crate) webhook: Webhook,
+    pub(crate) settings: EventTarget,
     pub(crate) delivered: AtomicU64,
     pub(crate) dropped: AtomicU64,
     pub(crate) failures: AtomicU64,
@@ -91,7 +92,7 @@ impl Target {
         let state = self.state.lock();
         TargetReport {
             name: Arc::clone(&self.name),
-            url: self.webhook.url.clone(),
+            url: self.settings.url.clone(),
             delivered: self.delivered.load(Relaxed),
             dropped: self.dropped.load(Relaxed),
             failures: self.failures.load(Relaxed),
@@ -114,19 +115,19 @@ impl EventTargets {
     /// Creates the targets.
     ///
     /// # Errors
-    /// [`Error::EventTarget`] if a name is used twice.
-    pub fn new(webhooks: Vec<Webhook>) -> Result<Self> {
+    /// [`Error::EventTarget`] if settings are invalid, or if a name is used twice.
+    pub fn new(settings: Vec<EventTarget>) -> Result<Self> {
         let mut targets = BTreeMap::new();
-        for webhook in webhooks {
-            let name = webhook.name.clone();
+        for settings in settings {
+            let name = settings.name.clone();
             let fail = |why: &str| Error::EventTarget { name: name.clone(), why: why.to_owned() };
-            check(&webhook).map_err(|why| fail(&why))?;
+            Sender::new(&settings).map_err(|why| fail(&why))?;
             if name == LISTENERS {
                 return Err(fail("the name is reserved"));
             }
             let target = Arc::new(Target {
                 name: name.as_str().into(),
-                webhook,
+                settings,
                 delivered: AtomicU64::default(),
                 dropped: AtomicU64::default(),
                 failures: AtomicU64::default(),

@@ -1,7 +1,4 @@
-//! Sends events to a webhook.
-
-use std::fmt;
-use std::time::Duration;
+//! Sends events to a target.
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Certificate, Identity, Url, redirect};
@@ -9,60 +6,7 @@ use ring::hmac;
 
 use crate::auth::canonical::push_hex;
 use crate::errors::chain;
-
-/// The default length of a full queue.
-const QUEUE_EVENTS_MAX: u64 = 10_000_000;
-
-/// A webhook: an HTTP server that receives events.
-#[derive(Clone)]
-pub struct Webhook {
-    /// The name in ARNs: `arn:haul:sqs:::NAME`.
-    pub name: String,
-    /// The URL to which events are posted.
-    pub url: String,
-    /// The value of the header `Authorization`, such as `Bearer TOKEN`.
-    pub authorization: Option<String>,
-    /// The key of the HMAC-SHA256 of each message in the header `X-Haul-Signature-256`.
-    pub secret: Option<String>,
-    /// A certificate chain and its private key in PEM, with which the server authenticates itself.
-    pub client_identity: Option<Vec<u8>>,
-    /// The certificates of the authorities that may have issued the target's certificate, in PEM.
-    /// `None` means those of the system.
-    pub authorities: Option<Vec<u8>>,
-    /// The maximum number of records in a message. Default: 32.
-    pub batch_max: usize,
-    /// The time after which a request without a response has failed. Default: 10 s.
-    pub timeout: Duration,
-    /// The number of queued events above which the oldest are dropped. Default: 10 million.
-    pub queue_events_max: u64,
-    /// The age at which queued events are dropped. `None`: never. Default: `None`.
-    pub queue_age_max: Option<Duration>,
-}
-
-impl Webhook {
-    /// Returns a webhook with the default settings.
-    #[must_use]
-    pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            url: url.into(),
-            authorization: None,
-            secret: None,
-            client_identity: None,
-            authorities: None,
-            batch_max: 32,
-            timeout: Duration::from_secs(10),
-            queue_events_max: QUEUE_EVENTS_MAX,
-            queue_age_max: None,
-        }
-    }
-}
-
-impl fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+use crate::events::options::EventTarget;
 
 /// The header with the HMAC-SHA256 of the body.
 const SIGNATURE: &str = "x-haul-signature-256";
@@ -78,32 +22,17 @@ pub(super) struct Client {
     secret: Option<hmac::Key>,
 }
 
-/// Returns the reason why a webhook's settings are invalid.
-pub(super) fn check(webhook: &Webhook) -> Result<(), String> {
-    let is_name_byte =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
-    let name = &webhook.name;
-    if name.is_empty() || name.len() > 63 || !name.bytes().all(is_name_byte) {
-        return Err("its name has 1 to 63 lowercase letters, digits or characters of - _ .".into());
-    }
-    if webhook.batch_max == 0 || webhook.batch_max > 1000 {
-        return Err("a message has 1 to 1000 records".into());
-    }
-    if webhook.queue_events_max == 0 {
-        return Err("its queue has at least one event".into());
-    }
-    if webhook.timeout.is_zero() {
-        return Err("its timeout is zero".into());
-    }
-    Client::new(webhook).map(drop)
-}
-
 impl Client {
-    /// Creates a client, without a connection.
-    pub(super) fn new(webhook: &Webhook) -> Result<Self, String> {
+    /// Creates a client, without a connection. Each message has this `Authorization`, and is signed
+    /// with this secret.
+    pub(super) fn new(
+        target: &EventTarget,
+        authorization: Option<&str>,
+        secret: Option<&str>,
+    ) -> Result<Self, String> {
         // Another provider that the process selected stays.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let url = Url::parse(&webhook.url).map_err(|error| format!("its URL: {error}"))?;
+        let url = Url::parse(&target.url).map_err(|error| format!("its URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err("its URL begins with http:// or https://".into());
         }
@@ -111,18 +40,18 @@ impl Client {
             .http1_only()
             .no_proxy()
             .redirect(redirect::Policy::none())
-            .timeout(webhook.timeout)
-            .connect_timeout(webhook.timeout)
+            .timeout(target.timeout)
+            .connect_timeout(target.timeout)
             .pool_max_idle_per_host(1)
             .user_agent("haul");
-        let builder = match &webhook.authorities {
+        let builder = match &target.authorities {
             Some(pem) => {
                 let certificates = Certificate::from_pem_bundle(pem).map_err(|error| chain(&error));
                 builder.tls_certs_only(certificates.map_err(|why| format!("its CA: {why}"))?)
             }
             None => builder,
         };
-        let builder = match &webhook.client_identity {
+        let builder = match &target.client_identity {
             Some(pem) => {
                 let identity = Identity::from_pem(pem).map_err(|error| chain(&error));
                 builder.identity(identity.map_err(|why| format!("its client certificate: {why}"))?)
@@ -130,14 +59,13 @@ impl Client {
             None => builder,
         };
         let http = builder.build().map_err(|error| chain(&error))?;
-        let value = |text: &String| {
+        let value = |text: &str| {
             let mut value = HeaderValue::from_str(text)
                 .map_err(|_not_a_value| "its authorization can be no header".to_owned())?;
             value.set_sensitive(true);
             Ok::<_, String>(value)
         };
-        let authorization = webhook.authorization.as_ref().map(value).transpose()?;
-        let secret = webhook.secret.as_ref();
+        let authorization = authorization.map(value).transpose()?;
         let secret = secret.map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()));
         Ok(Self { http, url, authorization, secret })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_file_store::Options;
-use haul_s3_server::{EncryptionKey, EventTargets, Webhook};
+use haul_s3_server::{EncryptionKey, EventService, EventTarget, EventTargets};
 use haul_testing::http::Peer;
 use haul_testing::{WebhookReceiver, eventually};
 use ring::hmac;
@@ -28,7 +28,7 @@ impl Site {
         Self::with(|_webhook| {})
     }
 
-    fn with(change: impl FnOnce(&mut Webhook)) -> Self {
+    fn with(change: impl FnOnce(&mut EventTarget)) -> Self {
         let (receiver, dir) = (WebhookReceiver::start(), tempfile::tempdir().unwrap());
         let encryption = EncryptionKey::generate().unwrap().to_text();
         let server = start(dir, &receiver, &encryption, change);
@@ -86,9 +86,9 @@ fn start(
     dir: TempDir,
     receiver: &WebhookReceiver,
     encryption: &str,
-    change: impl FnOnce(&mut Webhook),
+    change: impl FnOnce(&mut EventTarget),
 ) -> Running {
-    let mut webhook = Webhook::new("orders", receiver.url());
+    let mut webhook = EventTarget::webhook("orders", receiver.url());
     change(&mut webhook);
     let targets = Arc::new(EventTargets::new(vec![webhook]).unwrap());
     let lifecycle_check_every = Duration::from_millis(20);
@@ -283,8 +283,8 @@ fn expired_objects_have_events() {
 #[test]
 fn messages_carry_the_token_and_a_signature() {
     let site = Site::with(|webhook| {
-        webhook.authorization = Some("Bearer token".to_owned());
-        webhook.secret = Some("secret".to_owned());
+        let (authorization, secret) = (Some("Bearer token".into()), Some("secret".into()));
+        webhook.service = EventService::Webhook { authorization, secret };
         webhook.batch_max = 2;
     });
     site.receiver.answer_with(500);

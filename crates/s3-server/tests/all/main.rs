@@ -30,6 +30,8 @@ mod listing;
 mod locked;
 mod logs;
 mod mutations;
+#[cfg(feature = "nats")]
+mod nats;
 mod object_lock;
 mod objects;
 mod pinned;

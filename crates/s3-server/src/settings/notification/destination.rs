@@ -3,8 +3,8 @@
 /// The services of ARNs that name event targets.
 const SERVICES: [&str; 3] = ["sqs", "sns", "lambda"];
 
-/// Returns the target in an ARN: its last part, or, as in MinIO's ARNs, the part before `webhook`.
-/// Region and account have no effect.
+/// Returns the target in an ARN: its last part, or, as in MinIO's ARNs, the part before the
+/// kind of the target. Region and account have no effect.
 pub(crate) fn target_of(arn: &str) -> Option<&str> {
     let parts: Vec<&str> = arn.split(':').collect();
     let [prefix, partition, service, _region, rest @ ..] = parts.as_slice() else { return None };
@@ -12,7 +12,7 @@ pub(crate) fn target_of(arn: &str) -> Option<&str> {
         return None;
     }
     let name = match rest {
-        [name, "webhook"] | [_, name] | [_, "function", name] => name,
+        [name, "webhook" | "nats"] | [_, name] | [_, "function", name] => name,
         _ => return None,
     };
     (!name.is_empty()).then_some(*name)
@@ -27,6 +27,7 @@ mod tests {
         for (arn, name) in [
             ("arn:minio:sqs::orders:webhook", Some("orders")),
             ("arn:minio:sqs:us-east-1:1:webhook", Some("1")),
+            ("arn:minio:sqs::orders:nats", Some("orders")),
             ("arn:aws:sqs:eu-west-1:444455556666:orders", Some("orders")),
             ("arn:aws:sns:eu-west-1:444455556666:orders", Some("orders")),
             ("arn:haul:sqs:::orders", Some("orders")),
