@@ -15,6 +15,7 @@ pub(crate) mod pending_logins;
 mod policy_change;
 mod presign;
 mod prometheus;
+mod provider_login;
 pub(crate) mod sessions;
 mod statistics;
 mod volume_map;
