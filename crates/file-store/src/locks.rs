@@ -38,7 +38,7 @@ impl KeyLocks {
     /// Returns the index of a key's shard, and the key's name in it.
     fn shard_of(&self, bucket: &str, key: &str) -> (usize, String) {
         // Bucket names contain no slash, so the text is unique for each bucket and key.
-        let name = format!("{bucket}/{key}");
+        let name = [bucket, "/", key].concat();
         let shard = usize::try_from(self.hasher.hash_one(&name) % SHARDS as u64).unwrap_or(0);
         (shard, name)
     }

@@ -1,6 +1,6 @@
 //! Descriptions of objects, buckets and uploads.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -57,9 +57,13 @@ impl Etag {
 
 impl fmt::Display for Etag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for byte in self.md5 {
-            write!(f, "{byte:02x}")?;
+        let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
+        let mut digits = [0; 32];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.md5) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
         }
+        // Written at once, so that the text into which they are written grows once.
+        f.write_str(str::from_utf8(&digits).unwrap_or_default())?;
         match self.part_count() {
             0 => Ok(()),
             parts => write!(f, "-{parts}"),
@@ -306,14 +310,34 @@ pub struct Event {
 pub struct EventFields(Vec<u8>);
 
 impl EventFields {
-    /// Adds a name and its value.
-    pub fn add(&mut self, name: &str, value: &str) {
-        for text in [name, value] {
-            // Lengths of 4 GiB do not occur: keys and names are short.
-            let bytes = u32::try_from(text.len()).unwrap_or(0);
-            self.0.extend_from_slice(&bytes.to_le_bytes());
-            self.0.extend_from_slice(&text.as_bytes()[..bytes as usize]);
-        }
+    /// Creates fields without names, and makes room for some.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+
+    /// Adds a name and the text of its value.
+    pub fn add(&mut self, name: &str, value: impl fmt::Display) {
+        self.add_text(name);
+        self.add_text(value);
+    }
+
+    /// Appends a text and, before it, its length.
+    fn add_text(&mut self, text: impl fmt::Display) {
+        let begin = self.0.len();
+        self.0.extend_from_slice(&[0; 4]);
+        // Writing to memory does not fail.
+        write!(Appended(&mut self.0), "{text}").unwrap_or_default();
+        // Lengths of 4 GiB do not occur: keys and names are short.
+        let bytes = u32::try_from(self.0.len() - begin - 4).unwrap_or_default();
+        self.0[begin..begin + 4].copy_from_slice(&bytes.to_le_bytes());
+    }
+
+    /// Returns a copy of these fields with room for `bytes` more bytes.
+    pub(crate) fn clone_with_room(&self, bytes: usize) -> Self {
+        let mut fields = Vec::with_capacity(self.0.len() + bytes);
+        fields.extend_from_slice(&self.0);
+        Self(fields)
     }
 
     /// Returns the value that was first added with a name.
@@ -328,11 +352,6 @@ impl EventFields {
         std::iter::from_fn(move || Some((take_text(&mut left)?, take_text(&mut left)?)))
     }
 
-    /// Makes room for further fields.
-    pub(crate) fn reserve(&mut self, bytes: usize) {
-        self.0.reserve(bytes);
-    }
-
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -345,6 +364,16 @@ impl EventFields {
             take_text(&mut left)?;
         }
         Some(Self(bytes.to_vec()))
+    }
+}
+
+/// Appends text to bytes.
+struct Appended<'a>(&'a mut Vec<u8>);
+
+impl Write for Appended<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
     }
 }
 

@@ -22,14 +22,14 @@ pub(crate) fn event_changes(
 ) -> Vec<Change> {
     let Some(event) = event.filter(|event| !event.queues.is_empty()) else { return Vec::new() };
     let object = object();
-    let mut fields = event.fields.clone();
-    fields.reserve(OWN_BYTES + bucket.len() + object.key.len());
+    let room = OWN_BYTES + bucket.len() + object.key.len();
+    let mut fields = event.fields.clone_with_room(room);
     fields.add("bucket", bucket);
     fields.add("key", &object.key);
-    fields.add("bytes", &object.bytes.to_string());
-    fields.add("etag", &object.etag.to_string());
+    fields.add("bytes", object.bytes);
+    fields.add("etag", object.etag);
     if object.version_id != VersionId::Null {
-        fields.add("version", &object.version_id.to_string());
+        fields.add("version", object.version_id);
     }
     let (bytes, fields) = (fields.as_bytes().len() as u64, Arc::new(fields));
     let change = |queue: &Arc<str>| {

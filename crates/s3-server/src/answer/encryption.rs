@@ -1,7 +1,7 @@
 //! The headers that describe an object's encryption.
 
 use crate::answer::Answer;
-use crate::encryption::customer::{AES256, ALGORITHM, KEY_MD5, PREFIX};
+use crate::encryption::customer::{AES256, OBJECT_KEY};
 use crate::encryption::master::Master;
 use crate::encryption::request::{ENCRYPTION, KEY_NAME, KMS};
 
@@ -13,8 +13,8 @@ pub(crate) fn described(answer: Answer, master: Option<&Master>) -> Answer {
         Some(Master::Named(key)) => {
             answer.with(ENCRYPTION, KMS).with(KEY_NAME, key.name().unwrap_or(key.id()))
         }
-        Some(Master::Customer(key)) => answer
-            .with(&format!("{PREFIX}{ALGORITHM}"), AES256)
-            .with(&format!("{PREFIX}{KEY_MD5}"), &key.md5),
+        Some(Master::Customer(key)) => {
+            answer.with(OBJECT_KEY.algorithm, AES256).with(OBJECT_KEY.md5, &key.md5)
+        }
     }
 }

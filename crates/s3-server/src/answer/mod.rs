@@ -4,7 +4,10 @@ pub(crate) mod checksum;
 pub(crate) mod encryption;
 pub(crate) mod rfc2047;
 
+use std::fmt::Write;
+
 use bytes::Bytes;
+use haul_file_store::Etag;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
@@ -90,4 +93,13 @@ impl Answer {
             self.headers.insert(name, value);
         }
     }
+}
+
+/// Returns an ETag in quotation marks, as headers have it.
+pub(crate) fn quoted(etag: &Etag) -> String {
+    // Space for the digits of the MD5, the number of parts and the marks.
+    let mut text = String::with_capacity(40);
+    // Writing to memory does not fail.
+    write!(text, "\"{etag}\"").unwrap_or_default();
+    text
 }

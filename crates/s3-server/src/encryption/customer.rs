@@ -12,15 +12,27 @@ use crate::request::fields::Fields;
 /// The only supported algorithm for server-side encryption.
 pub(crate) const AES256: &str = "AES256";
 
-/// The header names without [`PREFIX`] or [`SOURCE_PREFIX`].
-pub(crate) const ALGORITHM: &str = "algorithm";
-pub(crate) const KEY_MD5: &str = "key-md5";
-const KEY: &str = "key";
+/// The names of the headers with a key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyHeaders {
+    pub(crate) algorithm: &'static str,
+    key: &'static str,
+    pub(crate) md5: &'static str,
+}
 
-/// The prefix of the headers with the key for the request's object.
-pub(crate) const PREFIX: &str = "x-amz-server-side-encryption-customer-";
-/// The prefix of the headers with the key for a copy's source.
-pub(crate) const SOURCE_PREFIX: &str = "x-amz-copy-source-server-side-encryption-customer-";
+/// The headers with the key for the request's object.
+pub(crate) const OBJECT_KEY: KeyHeaders = KeyHeaders {
+    algorithm: "x-amz-server-side-encryption-customer-algorithm",
+    key: "x-amz-server-side-encryption-customer-key",
+    md5: "x-amz-server-side-encryption-customer-key-md5",
+};
+
+/// The headers with the key for a copy's source.
+pub(crate) const SOURCE_KEY: KeyHeaders = KeyHeaders {
+    algorithm: "x-amz-copy-source-server-side-encryption-customer-algorithm",
+    key: "x-amz-copy-source-server-side-encryption-customer-key",
+    md5: "x-amz-copy-source-server-side-encryption-customer-key-md5",
+};
 
 #[derive(Clone)]
 pub(crate) struct CustomerKey {
@@ -30,15 +42,14 @@ pub(crate) struct CustomerKey {
 }
 
 impl CustomerKey {
-    /// Reads the key in the headers that begin with `prefix`, if there is one.
-    pub(crate) fn of(fields: &Fields, prefix: &str) -> S3Result<Option<Self>> {
+    /// Reads the key in these headers, if there is one.
+    pub(crate) fn of(fields: &Fields, names: KeyHeaders) -> S3Result<Option<Self>> {
+        let names = [names.algorithm, names.key, names.md5];
         // An empty header asks for encryption, too: without a key, nothing may be stored.
-        let has = |name: &str| fields.has(&format!("{prefix}{name}"));
-        if !has(ALGORITHM) && !has(KEY) && !has(KEY_MD5) {
+        if !names.iter().any(|name| fields.has(name)) {
             return Ok(None);
         }
-        let text = |name: &str| fields.given(&format!("{prefix}{name}"));
-        let (algorithm, key, md5) = (text(ALGORITHM), text(KEY), text(KEY_MD5));
+        let [algorithm, key, md5] = names.map(|name| fields.given(name));
         let invalid = |why: &str| {
             let message = format!("A request with a key of the customer needs {why}");
             Err(refuse(S3ErrorCode::InvalidArgument, message))
@@ -76,12 +87,16 @@ mod tests {
     const TEXT: &str = "pO3upElrwuEXSoFwCfnZPdSsmt/xWeFa0N9KgDijwVs=";
     const MD5: &str = "DWygnHRtgiJ77HCm+1rvHw==";
 
+    const ALGORITHM: &str = OBJECT_KEY.algorithm;
+    const KEY: &str = OBJECT_KEY.key;
+    const KEY_MD5: &str = OBJECT_KEY.md5;
+
     fn of(pairs: &[(&str, &str)]) -> S3Result<Option<CustomerKey>> {
         let mut fields = Fields::default();
         for (name, value) in pairs {
-            fields.push(format!("{PREFIX}{name}").as_bytes(), value.as_bytes());
+            fields.push(name.as_bytes(), value.as_bytes());
         }
-        CustomerKey::of(&fields, PREFIX)
+        CustomerKey::of(&fields, OBJECT_KEY)
     }
 
     #[test]

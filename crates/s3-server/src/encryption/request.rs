@@ -1,6 +1,6 @@
 //! The encryption headers in requests and responses.
 
-use crate::encryption::customer::{AES256, CustomerKey, PREFIX};
+use crate::encryption::customer::{AES256, CustomerKey, OBJECT_KEY};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::request::fields::Fields;
 
@@ -34,7 +34,7 @@ impl RequestedEncryption {
     /// Reads the encryption in a request's headers.
     pub(crate) fn of(fields: &Fields) -> S3Result<Self> {
         let algorithm = fields.text(ENCRYPTION);
-        let customer = CustomerKey::of(fields, PREFIX)?;
+        let customer = CustomerKey::of(fields, OBJECT_KEY)?;
         if algorithm.is_some() && customer.is_some() {
             let message = "An object has a key of the customer, or one of the server";
             return Err(refuse(S3ErrorCode::InvalidArgument, message));
@@ -87,7 +87,7 @@ pub(crate) fn unsupported(algorithm: &str) -> S3Error {
 
 /// Reads the customer key in a request for an existing object, part or upload.
 pub(crate) fn customer_key(fields: &Fields) -> S3Result<Option<CustomerKey>> {
-    CustomerKey::of(fields, PREFIX)
+    CustomerKey::of(fields, OBJECT_KEY)
 }
 
 /// Like [`customer_key`], for a read of an object, which cannot choose an encryption.

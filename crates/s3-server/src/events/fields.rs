@@ -9,7 +9,9 @@ pub(super) const BUCKET_OWNER: &str = "owner";
 /// The length that clients see, if it is not the stored one.
 pub(super) const SIZE: &str = "size";
 
-/// Returns the name of the field with the ID of the rule that sends an event to a target.
-pub(super) fn rule_field(target: &str) -> String {
-    format!("rule:{target}")
-}
+/// The prefix of the field with the ID of the rule that sends an event to a target, whose name
+/// follows.
+pub(super) const RULE: &str = "rule:";
+
+/// The length of most events' fields, in bytes.
+pub(super) const FIELDS_BYTES: usize = 192;

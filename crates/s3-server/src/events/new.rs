@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haul_file_store::{BucketSettings, Event, EventFields, LifecycleAction, LifecycleEvents};
 
 use crate::acl::owner::ADMINISTRATOR;
-use crate::events::fields::{ADDRESS, BUCKET_OWNER, NAME, REQUEST, SIZE, USER, rule_field};
+use crate::events::fields::{ADDRESS, BUCKET_OWNER, FIELDS_BYTES, NAME, REQUEST, SIZE, USER};
 use crate::events::requester::Requester;
 use crate::events::target::{EventTargets, LISTENERS};
 use crate::settings::notification::name::EventName;
@@ -38,8 +38,11 @@ pub(crate) fn event(
             continue;
         };
         if !event.queues.contains(target.name()) {
+            if event.fields == EventFields::default() {
+                event.fields = EventFields::with_capacity(FIELDS_BYTES);
+            }
             event.queues.push(target.name().clone());
-            event.fields.add(&rule_field(target.name()), &rule.id);
+            event.fields.add(target.rule_field(), &rule.id);
         }
     }
     if event.queues.is_empty() {
@@ -63,14 +66,14 @@ fn describe(
     fields.add(USER, requester.user.as_deref().unwrap_or(ADMINISTRATOR));
     fields.add(REQUEST, str::from_utf8(&requester.request_id).unwrap_or_default());
     if let Some(peer) = requester.peer {
-        fields.add(ADDRESS, &peer.to_string());
+        fields.add(ADDRESS, peer);
     }
 }
 
 /// Sets the length that clients see, where the stored one may be another.
 pub(crate) fn set_size(event: &mut Option<Event>, bytes: u64) {
     if let Some(event) = event {
-        event.fields.add(SIZE, &bytes.to_string());
+        event.fields.add(SIZE, bytes);
     }
 }
 

@@ -9,6 +9,7 @@ use haul_file_store::EventQueues;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
+use crate::events::fields::RULE;
 use crate::events::listeners::Listeners;
 use crate::events::options::EventTarget;
 use crate::events::sender::Sender;
@@ -21,6 +22,8 @@ pub(super) const LISTENERS: &str = "listeners";
 #[derive(Debug)]
 pub(crate) struct Target {
     name: Arc<str>,
+    /// The name of the field with the ID of the rule that sends an event to this target.
+    rule_field: String,
     pub(crate) settings: EventTarget,
     pub(crate) delivered: AtomicU64,
     pub(crate) dropped: AtomicU64,
@@ -53,6 +56,10 @@ impl Target {
     /// Returns the name, which is also that of the queue.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    pub(super) fn rule_field(&self) -> &str {
+        &self.rule_field
     }
 
     pub(crate) fn succeeded(&self, events: usize) {
@@ -127,6 +134,7 @@ impl EventTargets {
             }
             let target = Arc::new(Target {
                 name: name.as_str().into(),
+                rule_field: format!("{RULE}{name}"),
                 settings,
                 delivered: AtomicU64::default(),
                 dropped: AtomicU64::default(),

@@ -34,9 +34,10 @@ impl PageRequest {
         if head.method == Method::OPTIONS && announced.is_none() || head.name.bucket.is_empty() {
             return None;
         }
+        let origin = head.fields.given(ORIGIN)?.to_owned();
         Some(Self {
             bucket: head.name.bucket.clone(),
-            origin: head.fields.given(ORIGIN)?.to_owned(),
+            origin,
             method: announced.unwrap_or(head.method.as_str()).to_owned(),
             requested_headers: requested_headers(head).into_owned(),
         })

@@ -157,7 +157,7 @@ impl HotObjects {
         if evicts_many || bytes > COPIED_BYTES_MAX.min(self.object_bytes_max) {
             return;
         }
-        let path = format!("{bucket}/{key}");
+        let path = [&**bucket, "/", &**key].concat();
         if (self.after_put.admits() || cache.peek(&*path).is_some())
             && let Some(object) = object()
         {

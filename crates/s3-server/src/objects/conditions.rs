@@ -9,6 +9,7 @@ use haul_file_store::{Etag, ObjectInfo, Precondition};
 use haul_http1::{EntityTag, IfRange, Modified, TagList, Validators, Verdict, parse_date};
 use haul_store_pool::Pool;
 
+use crate::answer::quoted;
 use crate::encryption::content::listed_bytes;
 use crate::encryption::lengths::content_bytes;
 use crate::errors::{S3ErrorCode, S3Result, invalid_argument, refuse};
@@ -70,7 +71,7 @@ impl Conditions {
     pub(crate) fn verdict(&self, object: &ObjectInfo) -> Verdict {
         let [if_match, if_none_match] =
             [&self.if_match, &self.if_none_match].map(|tags| tags.as_deref().map(with_quotes));
-        let tag = format!("\"{}\"", object.etag);
+        let tag = quoted(&object.etag);
         let if_range =
             self.if_range.as_deref().map(|value| match IfRange::parse(value.as_bytes()) {
                 IfRange::Invalid => with_quotes(value),

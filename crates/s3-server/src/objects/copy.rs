@@ -26,7 +26,7 @@ use crate::body::copy::{checksum_of, copy_bytes, hashes_of};
 use crate::body::part_checksums::PARTS_ATTRIBUTE;
 use crate::body::receive::Encoder;
 use crate::encryption::content::Content;
-use crate::encryption::customer::{CustomerKey, SOURCE_PREFIX};
+use crate::encryption::customer::{CustomerKey, SOURCE_KEY};
 use crate::encryption::envelope::{ATTRIBUTE, Structure};
 use crate::encryption::lengths::stored_bytes;
 use crate::encryption::master::Master;
@@ -124,7 +124,7 @@ impl CopyRequest {
         let fields = &request.head.fields;
         let to = request.name();
         let wanted = RequestedEncryption::of(fields)?;
-        let source_key = CustomerKey::of(fields, SOURCE_PREFIX)?;
+        let source_key = CustomerKey::of(fields, SOURCE_KEY)?;
         check_key(&to.key)?;
         let from = Source::new(&request.head)?;
         let algorithm = fields.given(ALGORITHM_ATTRIBUTE).map(Algorithm::parse).transpose()?;

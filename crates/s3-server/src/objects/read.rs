@@ -10,7 +10,7 @@ use http::header::{HeaderMap, HeaderValue};
 
 use crate::answer::checksum::with_checksum;
 use crate::answer::encryption::described;
-use crate::answer::{Answer, Content as AnswerContent, rfc2047};
+use crate::answer::{Answer, Content as AnswerContent, quoted, rfc2047};
 use crate::body::checksum::{Checksum, kind_of};
 use crate::body::part_checksums::PartChecksums;
 use crate::body::{Body, send};
@@ -132,7 +132,7 @@ impl Read {
             .with("accept-ranges", "bytes")
             .with_some("content-range", selected.content_range.as_ref())
             .with("content-type", content_type(attributes, &info.key))
-            .with("etag", format!("\"{}\"", info.etag))
+            .with("etag", quoted(&info.etag))
             .with("last-modified", header_time(info.modified));
         for (name, value) in attributes.iter() {
             if SENT.contains(&name) {
@@ -320,7 +320,7 @@ fn not_modified(info: &ObjectInfo, attributes: &Attributes) -> S3Error {
     if let Ok(value) = HeaderValue::try_from(header_time(info.modified)) {
         headers.insert("last-modified", value);
     }
-    if let Ok(value) = HeaderValue::try_from(format!("\"{}\"", info.etag)) {
+    if let Ok(value) = HeaderValue::try_from(quoted(&info.etag)) {
         headers.insert("etag", value);
     }
     refuse(S3ErrorCode::NotModified, "Not Modified").with_headers(headers)

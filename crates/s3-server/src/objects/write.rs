@@ -8,9 +8,9 @@ use haul_file_store::{
 };
 use haul_store_pool::Pool;
 
-use crate::answer::Answer;
 use crate::answer::checksum::with_checksum;
 use crate::answer::encryption::described;
+use crate::answer::{Answer, quoted};
 use crate::body::Body;
 use crate::body::checksum::{Checksum, FULL_OBJECT};
 use crate::body::receive::{Collected, Receiver};
@@ -69,7 +69,7 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
         changes.stored(info.bytes, info.etag);
     }
     let answer = Answer::ok()
-        .with("etag", format!("\"{}\"", info.etag))
+        .with("etag", quoted(&info.etag))
         .with_some("x-amz-expiration", expiration)
         .with_some("x-amz-version-id", version_id);
     let answer = with_checksum(answer, checksum.as_ref(), FULL_OBJECT);
@@ -79,7 +79,7 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
 /// Fails if the bucket does not exist. Succeeds if corruption may hide its creation or deletion:
 /// the change to the object then decides.
 pub(crate) fn check_bucket(store: &Pool, bucket: &str) -> S3Result<()> {
-    match store.bucket(bucket) {
+    match store.bucket_id(bucket) {
         Ok(_) | Err(Error::Damaged { .. }) => Ok(()),
         Err(error) => Err(from_store(error)),
     }

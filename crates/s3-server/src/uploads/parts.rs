@@ -6,14 +6,14 @@ use haul_store_pool::Pool;
 use crate::access::caller::Caller;
 use crate::acl::owner::owner_named;
 use crate::acl::rules::rules_of;
-use crate::answer::Answer;
 use crate::answer::encryption::described;
+use crate::answer::{Answer, quoted};
 use crate::body::Body;
 use crate::body::checksum::{Algorithm, Checksum, TYPE_ATTRIBUTE};
 use crate::body::copy::copy_bytes;
 use crate::body::receive::{Encoder, Receiver};
 use crate::encryption::content::Content;
-use crate::encryption::customer::{CustomerKey, SOURCE_PREFIX};
+use crate::encryption::customer::{CustomerKey, SOURCE_KEY};
 use crate::encryption::lengths::stored_bytes;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::request::customer_key;
@@ -78,7 +78,7 @@ pub(crate) async fn upload_part(haul: &Haul, request: &Request, body: Body) -> S
     if let Some(changes) = &request.changes {
         changes.stored(bytes, part.etag);
     }
-    let mut answer = Answer::ok().with("etag", format!("\"{}\"", part.etag));
+    let mut answer = Answer::ok().with("etag", quoted(&part.etag));
     if let Some(Checksum { algorithm, value }) = checksum.filter(|_| shows_checksum) {
         answer.add(algorithm.header(), value);
     }
@@ -93,7 +93,7 @@ pub(crate) async fn upload_part_copy(
     let fields = &request.head.fields;
     let copy = PartCopy {
         customer: customer_key(fields)?,
-        source_key: CustomerKey::of(fields, SOURCE_PREFIX)?,
+        source_key: CustomerKey::of(fields, SOURCE_KEY)?,
         conditions: Conditions::from_source(fields),
         from: Source::new(&request.head)?,
         reader: request.source().cloned(),
