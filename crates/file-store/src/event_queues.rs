@@ -8,7 +8,7 @@ use haul_append_log::Position;
 use haul_sync::{Condvar, Mutex, now};
 
 use crate::clock::Version;
-use crate::object::EventFields;
+use crate::event::EventFields;
 
 /// The number of events of a queue that are kept in memory.
 const RECENT_MAX: usize = 8192;

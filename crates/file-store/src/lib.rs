@@ -103,6 +103,7 @@ mod counters;
 mod damage;
 mod deletion;
 mod error;
+mod event;
 mod event_queues;
 mod events;
 mod expiration;
@@ -154,6 +155,7 @@ pub use compaction::volume_map::{VolumeExtent, VolumeMap};
 pub use damage::report::Damage;
 pub use deletion::request::Deletion;
 pub use error::{Error, QuotaExceeded, Result};
+pub use event::{Event, EventFields};
 pub use event_queues::{EventQueues, QueuedEvent, Taken};
 pub use events::queue::{EventQueueState, StoreEvents};
 pub use expiration::expirable::ExpiredEntry;
@@ -172,11 +174,10 @@ pub use names::REMOTE_MARKER;
 pub use needles::object::{Object, PinnedRange};
 pub use needles::written::{ObjectWriter, WrittenContent};
 pub use object::{
-    ATTRIBUTE_BYTES_MAX, Attributes, BucketId, BucketInfo, Deleted, Etag, Event, EventFields,
-    KEY_BYTES_MAX, ListEntry, ListPage, ListRequest, ListVersionsRequest, NewBucket, ObjectInfo,
-    ObjectLocation, PART_NUMBER_MAX, PartInfo, Precondition, Quota, QuotaState, StoredObject,
-    TargetBucket, UploadInfo, Usage, VersionId, VersionInfo, VersionListEntry, VersionListPage,
-    Versioning,
+    ATTRIBUTE_BYTES_MAX, Attributes, BucketId, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry,
+    ListPage, ListRequest, ListVersionsRequest, NewBucket, ObjectInfo, ObjectLocation,
+    PART_NUMBER_MAX, PartInfo, Precondition, Quota, QuotaState, StoredObject, TargetBucket,
+    UploadInfo, Usage, VersionId, VersionInfo, VersionListEntry, VersionListPage, Versioning,
 };
 pub use object_lock::lock::{
     DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,

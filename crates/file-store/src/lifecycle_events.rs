@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::event::Event;
 use crate::lifecycle::report::LifecycleAction;
-use crate::object::Event;
 use crate::settings::cache::BucketSettings;
 
 type Make = dyn Fn(&str, &BucketSettings, LifecycleAction, &str) -> Option<Event> + Send + Sync;

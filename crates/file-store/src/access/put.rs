@@ -7,6 +7,7 @@ use haul_append_log::{SpacePriority, Ticket};
 
 use crate::counters::Counters;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::events::append::event_changes;
 use crate::format::{FilePart, Head, Kind, block_checksums};
 use crate::index::entry::{Change, Entry, Replaced};
@@ -16,7 +17,7 @@ use crate::keys::{check_attributes, check_key};
 use crate::needles::object::{Files, Object};
 use crate::needles::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::object::{
-    Attributes, Event, ObjectInfo, Precondition, StoredObject, TargetBucket, Usage, Versioning,
+    Attributes, ObjectInfo, Precondition, StoredObject, TargetBucket, Usage, Versioning,
 };
 use crate::object_lock::check::attributes_of_new;
 use crate::object_lock::lock::ObjectLock;

@@ -6,12 +6,13 @@ use haul_append_log::SpacePriority;
 
 use crate::access::put::check_precondition;
 use crate::error::Result;
+use crate::event::Event;
 use crate::events::append::event_changes;
 use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
-use crate::object::{Attributes, Event, Precondition, TargetBucket, Usage, Versioning};
+use crate::object::{Attributes, Precondition, TargetBucket, Usage, Versioning};
 use crate::object_lock::lock::ObjectLock;
 use crate::pending_put::future::{PendingPut, pending_put};
 use crate::pending_put::queue::{AppendedPut, Locks};

@@ -1,7 +1,8 @@
 //! Deletion requests.
 
 use crate::error::{Error, Result};
-use crate::object::{Event, ObjectInfo, VersionId};
+use crate::event::Event;
+use crate::object::{ObjectInfo, VersionId};
 
 /// A request to delete a key's object, or a version of it.
 #[derive(Clone, Copy)]

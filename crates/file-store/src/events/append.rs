@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::event::Event;
 use crate::format::{Head, Kind};
 use crate::index::entry::Change;
 use crate::index::quotas::Reserved;
 use crate::index::version_names::{event_key, event_queue_bucket};
 use crate::inner::Inner;
-use crate::object::{Event, ObjectInfo, VersionId};
+use crate::object::{ObjectInfo, VersionId};
 
 /// The bytes of the fields that the store adds, without the names of the bucket and the key.
 const OWN_BYTES: usize = 192;

@@ -6,6 +6,7 @@ use haul_append_log::{Position, SpacePriority};
 
 use crate::clock::Version;
 use crate::error::{Error, Result};
+use crate::event::EventFields;
 use crate::event_queues::{QueuedEvent, StoredEvent};
 use crate::format::{Head, Kind, needles};
 use crate::index::bucket::Bucket;
@@ -15,7 +16,6 @@ use crate::index::quotas::Reserved;
 use crate::index::runs::source::Source;
 use crate::index::version_names::{event_key, event_queue_bucket, parse_event_key};
 use crate::inner::Inner;
-use crate::object::EventFields;
 
 /// The maximum number of events that one record removes.
 const RECORD_EVENTS: usize = 256;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use haul_append_log::{Lsn, Position};
 
 use crate::clock::{COUNTER_BITS, Version};
+use crate::event::EventFields;
 use crate::format::{FilePart, Head, Kind};
 use crate::index::quotas::Reserved;
-use crate::object::{Attributes, Etag, EventFields, ObjectInfo, VersionId};
+use crate::object::{Attributes, Etag, ObjectInfo, VersionId};
 use crate::varint::{put_varint, take_varint};
 
 /// The greatest time that an encoded entry without a version ID can have, in milliseconds. A
