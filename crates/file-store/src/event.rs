@@ -93,3 +93,32 @@ fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
     *bytes = rest;
     str::from_utf8(text).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_decoded_as_they_were_added_and_malformed_ones_are_refused() {
+        let mut fields = EventFields::with_capacity(8);
+        fields.add("key", "a\u{e4}");
+        fields.add("bytes", 7);
+        fields.add("", "");
+        let bytes = fields.as_bytes().to_vec();
+        let decoded = EventFields::from_bytes(&bytes).unwrap();
+        let expected = [("key", "a\u{e4}"), ("bytes", "7"), ("", "")];
+        assert_eq!(decoded.iter().collect::<Vec<_>>(), expected);
+        assert_eq!((decoded.get("bytes"), decoded.get("other")), (Some("7"), None));
+        assert_eq!(fields.clone_with_room(100), fields);
+        // Cuts between fields leave fields; all others are malformed.
+        let whole = |at: usize| [0, 14, 28, 36].contains(&at);
+        for at in 0..=bytes.len() {
+            assert_eq!(EventFields::from_bytes(&bytes[..at]).is_some(), whole(at), "{at}");
+        }
+        for (at, byte) in [(0, 200), (3, 255), (12, b'\xff')] {
+            let mut changed = bytes.clone();
+            changed[at] = byte;
+            assert_eq!(EventFields::from_bytes(&changed), None, "{at}");
+        }
+    }
+}
