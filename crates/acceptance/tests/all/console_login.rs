@@ -186,7 +186,7 @@ fn user_of_a_provider_logs_in_on_its_page_and_comes_back() {
     browser.picture("login-with-a-provider.png");
     browser.click(choice);
     browser.wait_for(&format!("{MESSAGE}?.includes('no key of its issuer has signed')"));
-    assert_eq!(browser.evaluate("location.pathname + location.search"), "/login/callback");
+    assert_eq!(browser.evaluate("location.pathname + location.search"), "/login/callback/corp");
 
     provider.log_in_as(key, claims);
     browser.click(choice);

@@ -55,10 +55,14 @@ impl Admin {
             let text = "The server has no keys: every client of this machine has all rights\n";
             return plain(StatusCode::NOT_FOUND, text);
         }
-        let headers = request.headers().clone();
-        // Only a login that was started can be finished, and the start is limited.
-        let is_limited = step != LoginStep::Finish;
-        if is_limited && let Some(response) = self.login_rate_rejection(&log) {
+        let pending = match step {
+            LoginStep::Finish => self.pending_logins.take(request.headers(), Instant::now()),
+            LoginStep::KeyPair | LoginStep::Start => None,
+        };
+        // The start of a pending login was limited.
+        if pending.is_none()
+            && let Some(response) = self.login_rate_rejection(&log)
+        {
             return response;
         }
         let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await;
@@ -73,7 +77,7 @@ impl Admin {
             }
             LoginStep::Start => self.start_login(text("provider")).await,
             LoginStep::Finish => {
-                let pending = self.pending_logins.take(&headers, Instant::now());
+                let pending = pending.filter(|pending| pending.provider == text("provider"));
                 self.finish_login(pending, text("code"), text("state"), log).await
             }
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::access::authorize::Principal;
 use crate::access::keys::key::{Key, KeyList};
 use crate::access::rights::{Grant, Right, Rights, Scope};
-use crate::admin::policy_change::PolicyChange;
+use crate::admin::policy_change::{NotApplied, PolicyChange};
 
 /// The longest lifetime of a new key, in seconds: ten years.
 const LIFETIME_S_MAX: u64 = 10 * 366 * 24 * 60 * 60;
@@ -22,6 +22,9 @@ const OWN_KEY: &str = "You are logged in with this key: log in with another key 
 
 const LAST_KEY: &str = "This is the last key with the right admin to all buckets, and you are logged in with \
      it: create another one and log in with that one first\n";
+
+const CHANGED: &str =
+    "It was changed meanwhile, or a new one has the name of an existing one: load the page again\n";
 
 const LAST_TO_EXPIRE: &str = "This key is the last one with the right admin to all buckets that outlasts the key with \
      which you are logged in: create another one that does so first\n";
@@ -220,9 +223,14 @@ impl KeyChange {
                 list.set_quota(user, *quota).map_err(invalid)?;
             }
             Self::Policies(change) => {
-                if !change.apply(list.policies_mut()).map_err(invalid)? {
-                    return Err((StatusCode::NOT_FOUND, "There is no such policy\n".to_owned()));
-                }
+                let rejection = |why| match why {
+                    NotApplied::Invalid(error) => invalid(error),
+                    NotApplied::Missing => {
+                        (StatusCode::NOT_FOUND, "There is no such policy\n".to_owned())
+                    }
+                    NotApplied::Changed => (StatusCode::CONFLICT, CHANGED.to_owned()),
+                };
+                change.apply(list.policies_mut()).map_err(rejection)?;
             }
         }
         Ok(None)

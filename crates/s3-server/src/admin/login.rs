@@ -121,7 +121,8 @@ fn basic(keys: &AllKeys, given: &[u8]) -> Option<Arc<ActiveKey>> {
 
 /// Returns `true` for the login pages and their files.
 fn is_for_everyone(path: &str) -> bool {
-    matches!(path, LOGIN | REDIRECT_PATH | LOGIN_PROVIDERS | "/login.js" | "/console.css")
+    matches!(path, LOGIN | LOGIN_PROVIDERS | "/login.js" | "/console.css")
+        || path.starts_with(REDIRECT_PATH)
 }
 
 /// Returns `true` for the console's own files, which contain no server data; for presigned links,

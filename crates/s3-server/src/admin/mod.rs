@@ -260,7 +260,8 @@ impl Admin {
         }
         match path {
             "/" => page(),
-            LOGIN | REDIRECT_PATH if !self.keys.is_empty() => login_page(),
+            LOGIN if !self.keys.is_empty() => login_page(),
+            _ if path.starts_with(REDIRECT_PATH) && !self.keys.is_empty() => login_page(),
             LOGIN_PROVIDERS => json_page(&self.login_providers_json()),
             "/session.json" => json_page(&self.session_json(request.headers())),
             "/history.json" => self.history(request.uri().query()),

@@ -96,7 +96,8 @@ impl Admin {
             self.keys.signer(&access_key, Some(&token), now_s()).ok()
         });
         key.ok_or_else(|| {
-            let text = "The server has no secret for temporary keys, or no random bytes\n";
+            let text = "The login failed: the token of the user names too many policies, or the \
+                        server has no secret for temporary keys\n";
             (StatusCode::INTERNAL_SERVER_ERROR, text.to_owned())
         })
     }

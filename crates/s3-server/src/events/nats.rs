@@ -6,11 +6,13 @@
 use async_nats::client::RequestErrorKind;
 use async_nats::{ConnectOptions, HeaderMap, Request, ServerAddr};
 use haul_file_store::QueuedEvent;
+use ring::digest::{SHA256, digest};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 
+use crate::auth::canonical::push_hex;
 use crate::errors::chain;
 use crate::events::options::{EventTarget, NatsLogin};
 use crate::events::record::message;
@@ -36,6 +38,12 @@ impl Client {
     ) -> Result<Self, String> {
         let address: ServerAddr =
             target.url.parse().map_err(|error| format!("its URL: {}", chain(&error)))?;
+        if address.host().is_empty() {
+            return Err("its URL has no host".to_owned());
+        }
+        if address.has_user_pass() {
+            return Err("its URL has no user: use the options user and password".to_owned());
+        }
         if subject.is_empty()
             || subject.contains(['*', '>'])
             || subject.contains(char::is_whitespace)
@@ -44,6 +52,8 @@ impl Client {
         }
         let options = ConnectOptions::new()
             .name("haul")
+            // A connection that was dropped must not come back and publish what it still holds.
+            .max_reconnects(1)
             .connection_timeout(target.timeout)
             .request_timeout(Some(target.timeout));
         let options = match login.cloned() {
@@ -69,11 +79,12 @@ impl Client {
                 connected.map_err(|error| chain(&error))?
             }
         };
-        // A connection that has failed is not used again: what it still holds is dropped with it.
+        // A connection that has failed is not used again.
         self.connection = None;
+        let message = message(events);
         let mut headers = HeaderMap::new();
-        headers.insert(MESSAGE_ID, message_id(events));
-        let request = Request::new().payload(message(events).into()).headers(headers);
+        headers.insert(MESSAGE_ID, message_id(&message));
+        let request = Request::new().payload(message.into()).headers(headers);
         let reply = connection.send_request(self.subject.clone(), request).await;
         let reply = reply.map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => {
@@ -87,12 +98,11 @@ impl Client {
     }
 }
 
-/// Returns the name of a message. One that is sent again with the same events has the same name.
-fn message_id(events: &[QueuedEvent]) -> String {
-    let name = |event: Option<&QueuedEvent>| {
-        event.map_or(String::new(), |event| format!("{}.{:016X}", event.member, event.sequence))
-    };
-    format!("{}-{}", name(events.first()), name(events.last()))
+/// Returns the name of a message. One that is sent again has the same name.
+fn message_id(message: &[u8]) -> String {
+    let mut id = String::with_capacity(64);
+    push_hex(&mut id, digest(&SHA256, message).as_ref());
+    id
 }
 
 /// Fails unless a reply says that a stream has stored the message.
@@ -154,6 +164,7 @@ mod tests {
         for (url, subject) in [
             ("http://h", "a"),
             ("nats://", "a"),
+            ("nats://user:password@h", "a"),
             ("nats://h", ""),
             ("nats://h", "a.*"),
             ("nats://h", "a.>"),

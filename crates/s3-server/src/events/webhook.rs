@@ -36,6 +36,9 @@ impl Client {
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err("its URL begins with http:// or https://".into());
         }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("its URL has no user: use the option authorization".into());
+        }
         let builder = reqwest::Client::builder()
             .http1_only()
             .no_proxy()

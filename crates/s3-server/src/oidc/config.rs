@@ -1,6 +1,7 @@
 //! Parses the configuration of OpenID Connect providers. Pure.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 
 use serde_json::{Map, Value};
@@ -13,8 +14,9 @@ const USER_CLAIMS: [&str; 2] = ["preferred_username", "sub"];
 /// The claim with the names of policies if the configuration names none.
 const POLICY_CLAIM: &str = "policy";
 
-/// The path of the console's page to which a provider sends browsers back.
-pub(crate) const REDIRECT_PATH: &str = "/login/callback";
+/// The path of the console's page to which a provider sends browsers back, whose name follows: one
+/// provider cannot send back what another one has issued.
+pub(crate) const REDIRECT_PATH: &str = "/login/callback/";
 
 /// What a login asks for if the configuration names no scopes: the claims with a user's name.
 const SCOPES: &str = "openid profile email";
@@ -40,13 +42,21 @@ pub(super) struct ProviderConfig {
 }
 
 /// How users log in to the console. The ID of the client is the audience of the provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct LoginConfig {
     /// The URL to which the provider sends browsers back: a page of the console.
     pub(super) redirect_uri: String,
     /// The secret of the client, if it is a confidential one.
     pub(super) client_secret: Option<String>,
     pub(super) scopes: String,
+}
+
+impl fmt::Debug for LoginConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoginConfig")
+            .field("redirect_uri", &self.redirect_uri)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ProviderConfig {
@@ -112,7 +122,7 @@ impl ProviderConfig {
         let login = match console_url? {
             Some(url) => {
                 check_url(&url).map_err(|why| fail(format!("the console_url {url} {why}")))?;
-                let redirect_uri = format!("{}{REDIRECT_PATH}", url.trim_end_matches('/'));
+                let redirect_uri = format!("{}{REDIRECT_PATH}{name}", url.trim_end_matches('/'));
                 let scopes = scopes.unwrap_or_else(|| SCOPES.to_owned());
                 if !scopes.split(' ').any(|scope| scope == "openid") {
                     return Err(fail("the scopes of a provider must contain openid"));
@@ -248,7 +258,7 @@ mod tests {
         };
         assert_eq!(parse(&json!({})).unwrap(), None);
         let login = parse(&json!({ "console_url": "https://haul.example.com/" })).unwrap().unwrap();
-        assert_eq!(login.redirect_uri, "https://haul.example.com/login/callback");
+        assert_eq!(login.redirect_uri, "https://haul.example.com/login/callback/id");
         assert_eq!((login.client_secret, &*login.scopes), (None, SCOPES));
         let url = "http://127.0.0.1:9001";
         assert!(parse(&json!({ "console_url": url, "scopes": "openid groups" })).is_ok());

@@ -7,7 +7,12 @@ const id = (name) => document.getElementById(name);
 // The view to show after a login with a provider, which leaves the page.
 const VIEW = "haul-view";
 
-const is_return = location.pathname === "/login/callback";
+// The state of the login that this tab has started. A server at another port of the host could set the
+// cookie of a login, but not this.
+const STATE = "haul-login-state";
+
+// The provider that sends the browser back to this page, if one does.
+const [, returning] = location.pathname.match(/^\/login\/callback\/([^/]+)$/) ?? [];
 
 async function post(path, fields) {
   const response = await fetch(path, {
@@ -21,7 +26,7 @@ async function post(path, fields) {
 
 function begin({ page_token }) {
   localStorage.setItem("haul-page-token", page_token);
-  const view = is_return ? sessionStorage.getItem(VIEW) ?? "" : location.hash;
+  const view = returning ? sessionStorage.getItem(VIEW) ?? "" : location.hash;
   // The login page stands in for any page that needs a login. The hash names the view.
   if (location.pathname.startsWith("/login")) location.replace("/" + view);
   else location.reload();
@@ -50,8 +55,10 @@ id("login").addEventListener("submit", async (event) => {
 button.disabled = false;
 
 async function start(provider) {
-  sessionStorage.setItem(VIEW, is_return ? sessionStorage.getItem(VIEW) ?? "" : location.hash);
-  location.assign((await post("/login/start", { provider })).url);
+  sessionStorage.setItem(VIEW, returning ? sessionStorage.getItem(VIEW) ?? "" : location.hash);
+  const { url } = await post("/login/start", { provider });
+  sessionStorage.setItem(STATE, new URL(url).searchParams.get("state"));
+  location.assign(url);
 }
 
 // Finishes a login with a provider.
@@ -60,7 +67,11 @@ async function finish() {
   history.replaceState(null, "", location.pathname);
   const refused = query.get("error_description") ?? query.get("error");
   if (refused) throw new Error(`The provider refuses the login: ${refused}`);
-  if (query.has("code")) begin(await post("/login/finish", { code: query.get("code"), state: query.get("state") }));
+  const [code, state] = [query.get("code"), query.get("state")];
+  if (!code) return;
+  if (state !== sessionStorage.getItem(STATE)) throw new Error("This tab has not started this login: try again.");
+  sessionStorage.removeItem(STATE);
+  begin(await post("/login/finish", { provider: returning, code, state }));
 }
 
 async function show_providers() {
@@ -75,4 +86,4 @@ async function show_providers() {
 }
 
 show_providers().catch(() => {});
-if (is_return) finish().catch(fail);
+if (returning) finish().catch(fail);

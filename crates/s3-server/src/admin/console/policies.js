@@ -48,13 +48,14 @@ export function policies_card(refresh) {
       "aria-label": "Policy as JSON" });
     show(policy ? `Policy ${policy.name}` : "New policy", [["Name", name], ["Users", users], ["Groups", in_groups]], area,
       () => change({ change: "put-policy", policy: name.value.trim(), text: area.value, users: names_in(users.value),
-        groups: names_in(in_groups.value) }, `The policy ${name.value.trim()} is in force.`));
+        groups: names_in(in_groups.value), shown: policy && { text: policy.text, users: policy.users, groups } },
+      `The policy ${name.value.trim()} is in force.`));
   };
   const edit_group = (group) => {
     const name = field(group?.name ?? "", { required: true, disabled: Boolean(group) });
     const users = field(group?.users.join(", ") ?? "", { size: 40 });
     show(group ? `Group ${group.name}` : "New group", [["Name", name], ["Users", users]], null,
-      () => change({ change: "group", group: name.value.trim(), users: names_in(users.value) },
+      () => change({ change: "group", group: name.value.trim(), users: names_in(users.value), shown: group && { users: group.users } },
         `Changed the group ${name.value.trim()}.`));
   };
 

@@ -141,6 +141,17 @@ fn administrator_sets_quotas_of_users_in_the_console() {
     assert_eq!(statuses, [200, 403, 400, 200]);
 }
 
+/// Returns what the page shows of the policy `write` and of the group `staff`.
+fn shown(console: &Console) -> (Option<Value>, Option<Value>) {
+    let listed = console.list(ROOT);
+    let (policy, group) = (&listed["policies"][0], &listed["groups"][0]);
+    let has_policy = group["policies"] == json!(["write"]);
+    let groups = if has_policy { vec!["staff"] } else { Vec::new() };
+    let shown = json!({ "text": policy["text"], "users": policy["users"], "groups": groups });
+    let users = json!({ "users": group["users"] });
+    (policy.is_object().then_some(shown), group.is_object().then_some(users))
+}
+
 #[test]
 fn administrator_changes_policies_and_groups_in_the_console() {
     let mut list = KeyList::default();
@@ -150,9 +161,9 @@ fn administrator_changes_policies_and_groups_in_the_console() {
     let write = r#"{"Statement":{"Effect":"Allow","Action":"s3:PutObject","Resource":"*"}}"#;
     let policy = |text: &str, users: Value, groups: Value| {
         json!({ "change": "put-policy", "policy": "write", "text": text, "users": users,
-                "groups": groups })
+                "groups": groups, "shown": shown(&console).0 })
     };
-    let group = |users: Value| json!({ "change": "group", "group": "staff", "users": users });
+    let group = |users: Value| json!({ "change": "group", "group": "staff", "users": users, "shown": shown(&console).1 });
     let pair = (&*ann.access_key, &*ann.secret_key);
     let puts = || console.put(pair, "/bucket/key");
     let change = |fields: &Value| {
@@ -172,6 +183,18 @@ fn administrator_changes_policies_and_groups_in_the_console() {
     assert_eq!(listed["policies"], expected);
     let expected = json!([{ "name": "staff", "users": ["ann", "ben"], "policies": ["write"] }]);
     assert_eq!(listed["groups"], expected);
+    // What another client has changed since, or what exists, is not overwritten.
+    let old = json!({ "text": write, "users": ["ann"], "groups": [] });
+    for shown in [old, Value::Null] {
+        let mut change = policy(write, json!([]), json!([]));
+        change["shown"] = shown;
+        assert_eq!(console.send(ROOT, &change).status, 409);
+    }
+    for shown in [json!({ "users": ["ann"] }), Value::Null] {
+        let mut change = group(json!([]));
+        change["shown"] = shown;
+        assert_eq!(console.send(ROOT, &change).status, 409);
+    }
     // What cannot be enforced, or would not be found again, is refused, and nothing changes.
     let (status, text) = change(&policy(&write.replace("PutObject", "Putt"), json!([]), json!([])));
     assert!(status == 400 && text.contains("Putt"), "{text}");
@@ -190,7 +213,7 @@ fn administrator_changes_policies_and_groups_in_the_console() {
     assert_eq!(change(&group(json!([]))).0, 200);
     let listed = console.list(ROOT);
     assert_eq!([&listed["policies"], &listed["groups"]], [&json!([]), &json!([])]);
-    let lines = console.lines.take(14);
+    let lines = console.lines.take(18);
     let line = lines.iter().find(|line| line["operation"] == "PutUserPolicy").unwrap();
     assert_eq!(line["policy"], format!("write; users=ann; groups=; {write}"));
     let line = lines.iter().find(|line| line["operation"] == "PutGroup").unwrap();

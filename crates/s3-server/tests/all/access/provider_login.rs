@@ -48,7 +48,7 @@ impl Started {
         let Message { fields, status, .. } = Peer::connect(address).unwrap().exchange(request);
         assert_eq!(status, 302);
         let location = fields.iter().find(|(name, _)| name == "location").unwrap().1.clone();
-        let query = location.strip_prefix("http://127.0.0.1:9001/login/callback?").unwrap();
+        let query = location.strip_prefix("http://127.0.0.1:9001/login/callback/id?").unwrap();
         let value = |wanted: &str| {
             let mut pairs = form_urlencoded::parse(query.as_bytes());
             pairs.find(|(name, _)| name == wanted).unwrap().1.into_owned()
@@ -57,7 +57,7 @@ impl Started {
     }
 
     fn finish(&self, setup: &Setup) -> Reply {
-        let body = json!({ "code": self.code, "state": self.state });
+        let body = json!({ "provider": "id", "code": self.code, "state": self.state });
         post(setup, "/login/finish", &[("cookie", &self.cookie)], &body)
     }
 }
@@ -76,7 +76,7 @@ fn user_of_a_provider_logs_in_and_has_its_policies_of_the_moment() {
     let mut setup = setup(&json!({ "preferred_username": "ann" }));
     let listed = setup.server.admin.get("/login/providers.json");
     assert_eq!(listed.text(), r#"{"providers":["id"]}"#);
-    assert!(setup.server.admin.get("/login/callback").text().contains("id=\"login\""));
+    assert!(setup.server.admin.get("/login/callback/id").text().contains("id=\"login\""));
     let (cookie, page_token) = log_in(&setup);
     let send = |setup: &Setup, method: &str, path: &str| {
         let headers = [("x-haul-console", &*page_token), ("cookie", &*cookie)];
@@ -114,8 +114,12 @@ fn login_is_for_the_browser_that_started_it_and_for_one_use() {
     assert_eq!(status(&first), 403, "a wrong state ends the login");
     assert_eq!(status(&with_state(&second, &second.state)), 200);
     assert_eq!(status(&second), 403, "each login is finished once");
+    let other = Started::new(&setup);
+    let body = json!({ "provider": "x", "code": other.code, "state": other.state });
+    let cookie = [("cookie", &*other.cookie)];
+    assert_eq!(post(&setup, "/login/finish", &cookie, &body).status, 403, "another provider");
     let third = Started::new(&setup);
-    let body = json!({ "code": third.code, "state": third.state });
+    let body = json!({ "provider": "id", "code": third.code, "state": third.state });
     assert_eq!(post(&setup, "/login/finish", &[], &body).status, 403);
     let foreign = [("cookie", &*third.cookie), ("sec-fetch-site", "cross-site")];
     assert_eq!(post(&setup, "/login/finish", &foreign, &body).status, 403);
@@ -156,6 +160,10 @@ fn providers_without_a_page_of_the_console_log_nobody_in() {
         let reply = post(&setup, "/login/start", &[], &json!({ "provider": name }));
         assert_eq!(reply.status, 403, "{name}");
     }
+    // Requests that finish no login are limited as other attempts.
+    let statuses: Vec<_> =
+        (0..20).map(|_| post(&setup, "/login/finish", &[], &json!({})).status).collect();
+    assert!(statuses.contains(&403) && statuses.last() == Some(&429), "{statuses:?}");
     // A provider that cannot be reached.
     let down = Setup::new(&json!({
         "console_url": "http://127.0.0.1:9001", "issuer": "http://127.0.0.1:1/down",

@@ -17,7 +17,7 @@ const PAGE: &str = "docs/operations.md";
 type Run = fn(&Operator, Vec<Block>);
 
 /// The sections with blocks, in the order of the page.
-const SECTIONS: [(&str, Run); 14] = [
+const SECTIONS: [(&str, Run); 15] = [
     ("Debian package", install::debian_package),
     ("Container", install::container),
     ("Kubernetes", install::kubernetes),
@@ -28,6 +28,7 @@ const SECTIONS: [(&str, Run); 14] = [
     ("The disk is full", runbook::full_disk),
     ("The disk refuses files", runbook::refused_files),
     ("A quota is used up", runbook::quota),
+    ("Events are not delivered", runbook::events),
     ("Damage is reported", runbook::damage),
     ("Syncs are slow", disk::slow_syncs),
     ("A failed sync", disk::failed_sync),

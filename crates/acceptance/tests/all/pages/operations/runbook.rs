@@ -102,6 +102,55 @@ pub(super) fn quota(operator: &Operator, blocks: Vec<Block>) {
     assert_eq!(operator.put("photos/key", "hello"), 200);
 }
 
+/// A webhook that accepts all messages.
+const WEBHOOK: &str = r#"
+use IO::Socket::INET;
+my $server = IO::Socket::INET->new(LocalAddr => "127.0.0.1:9990", Listen => 5, ReuseAddr => 1);
+while (my $client = $server->accept) {
+    my $length = 0;
+    while (defined(my $line = <$client>) && $line ne "\r\n") {
+        $length = $1 if $line =~ /^content-length: (\d+)/i;
+    }
+    read($client, my $body, $length);
+    print $client "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    close $client;
+}
+"#;
+
+/// Queues an event for a target that is down, and starts the target.
+pub(super) fn events(operator: &Operator, blocks: Vec<Block>) {
+    let [look, retry] = blocks.try_into().unwrap();
+    let machine = &operator.machine;
+    let (targets, config) = ("/etc/haul/events.toml", "/etc/haul/serve.toml");
+    machine.write(targets, "[webhook.orders]\nurl = \"http://127.0.0.1:9990/\"\n");
+    machine.shell(&format!("chown haul {targets}; chmod 600 {targets}"));
+    let before = machine.text(config);
+    machine.write(config, format!("event-targets = \"{targets}\"\n{before}"));
+    operator.start_empty();
+    assert_eq!(operator.put("photos", ""), 200);
+    let rule = "<NotificationConfiguration><QueueConfiguration><Queue>arn:haul:sqs:::orders</Queue>\
+                <Event>s3:ObjectCreated:*</Event></QueueConfiguration></NotificationConfiguration>";
+    assert_eq!(operator.put("photos?notification=", rule), 200);
+    assert_eq!(operator.put("photos/key", "hello"), 200);
+    machine.shell("until haul events | grep --quiet failing; do sleep 0.2; done");
+    let (_, health) = operator.health();
+    assert!(health.starts_with("degraded: ") && health.contains("orders"), "{health}");
+    let printed = operator.run(&look);
+    assert!(printed.contains("orders: 1 queued") && printed.contains("cannot be delivered"));
+
+    machine.write("/srv/admin/webhook.pl", WEBHOOK);
+    machine.run(&["systemd-run", "--unit", "webhook", "perl", "/srv/admin/webhook.pl"]);
+    operator.run(&retry);
+    let delivered = "orders: 0 queued (0 B), 1 delivered, 0 dropped";
+    machine.shell(&format!(
+        "until haul events | grep --quiet '{delivered}'; do haul events --retry; sleep 0.2; done"
+    ));
+    machine.run(&["systemctl", "stop", "webhook"]);
+    machine.write(config, before);
+    machine.run(&["rm", targets]);
+    operator.start_empty();
+}
+
 /// Returns the volume in a directory that contains the bytes, and their last place in it.
 fn find(dir: &Path, bytes: &[u8]) -> (PathBuf, u64) {
     let mut volumes = files_below(dir);
