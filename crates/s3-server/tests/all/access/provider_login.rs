@@ -163,7 +163,7 @@ fn providers_without_a_page_of_the_console_log_nobody_in() {
     // Requests that finish no login are limited as other attempts.
     let statuses: Vec<_> =
         (0..20).map(|_| post(&setup, "/login/finish", &[], &json!({})).status).collect();
-    assert!(statuses.contains(&403) && statuses.last() == Some(&429), "{statuses:?}");
+    assert!(statuses.contains(&403) && statuses.contains(&429), "{statuses:?}");
     // A provider that cannot be reached.
     let down = Setup::new(&json!({
         "console_url": "http://127.0.0.1:9001", "issuer": "http://127.0.0.1:1/down",
