@@ -151,7 +151,7 @@ fn user_of_a_provider_logs_in_on_its_page_and_comes_back() {
     let (options, ..) = key_of_alice(dir.path());
     let admin = ReservedAddress::new();
     let port = admin.to_string().rsplit(':').next().unwrap().to_owned();
-    // Another site than that of the provider: cookies for one site only are not sent on the way back.
+    // The provider is another site, so that a `SameSite=Strict` cookie is not sent on the way back.
     let url = format!("http://localhost:{port}/");
     let provider = IdentityProvider::start();
     let config = json!({ "providers": [{

@@ -111,7 +111,7 @@ fn check(reply: &[u8]) -> Result<(), String> {
     match (&reply["error"], reply["stream"].as_str()) {
         (Value::Null, Some(_stream)) => Ok(()),
         (Value::Null, None) => {
-            Err("the reply is not that of a stream: another client listens".to_owned())
+            Err("no stream has replied: another client listens to the subject".to_owned())
         }
         (error, _) => {
             let text = error["description"].as_str().unwrap_or("?");

@@ -18,7 +18,7 @@ pub struct EventTarget {
     /// A certificate chain and its private key in PEM, with which the server authenticates itself.
     pub client_identity: Option<Vec<u8>>,
     /// The certificates of the authorities that may have issued the target's certificate, in PEM.
-    /// `None` means those of the system.
+    /// `None` means the system's authorities.
     pub authorities: Option<Vec<u8>>,
     /// The maximum number of records in a message. Default: 32.
     pub batch_max: usize,

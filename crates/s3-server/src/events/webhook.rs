@@ -97,3 +97,18 @@ impl Client {
         Err(format!("the response is {status}: {}", text.trim().escape_debug()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The URL is shown on a page that every client of the machine can read.
+    #[test]
+    fn url_is_http_and_has_no_secrets() {
+        let new = |url: &str| Client::new(&EventTarget::webhook("a", url), None, None).map(drop);
+        assert_eq!(new("https://example.com:1/hook"), Ok(()));
+        for url in ["nats://h", "/hook", "http://user@h", "http://:password@h", "http://a:b@h"] {
+            assert!(new(url).is_err(), "{url}");
+        }
+    }
+}

@@ -187,7 +187,7 @@ fn each_operation_has_its_event() {
     assert_eq!(s3["object"]["eTag"], "eb5c1399a871211c7e7ed732d15e3a8b");
     let sequencer =
         |record: &Value| record["s3"]["object"]["sequencer"].as_str().unwrap().to_owned();
-    // The stores of a pool have clocks of their own: the order is that of each key's changes.
+    // Each store of a pool has its own clock, so that only numbers of one key are in order.
     let mut last = BTreeMap::new();
     for record in &records {
         let key = record["s3"]["object"]["key"].as_str().unwrap();
