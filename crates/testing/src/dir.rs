@@ -27,7 +27,7 @@ pub fn disk_dir() -> TempDir {
 /// Panics if a call fails.
 #[must_use]
 pub fn write_deep_file(dir: &Path, content: &[u8]) -> PathBuf {
-    let flags = OFlags::PATH | OFlags::DIRECTORY;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut at = openat(CWD, dir, flags, Mode::empty()).unwrap();
     let mut path = dir.to_owned();
     let name = "x".repeat(100);
@@ -36,7 +36,8 @@ pub fn write_deep_file(dir: &Path, content: &[u8]) -> PathBuf {
         at = openat(&at, &*name, flags, Mode::empty()).unwrap();
         path.push(&name);
     }
-    let file = openat(&at, "f", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR | Mode::WUSR).unwrap();
+    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = openat(&at, "f", flags, Mode::RUSR | Mode::WUSR).unwrap();
     File::from(file).write_all(content).unwrap();
     path.join("f")
 }

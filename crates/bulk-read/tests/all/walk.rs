@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use haul_bulk_read::{SkipReason, WalkOptions, walk};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use crate::{RecordedEvents, disk_dir, paths, walk_ok, write_all};
 
@@ -41,11 +41,11 @@ fn arbitrary_names_and_paths_beyond_path_max_are_found() {
     let long = "x".repeat(200);
     for _ in 0..30 {
         rustix::fs::mkdirat(&at, &long, Mode::RWXU).unwrap();
-        let flags = rustix::fs::OFlags::PATH;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
         at = rustix::fs::openat::<_, &std::os::fd::OwnedFd>(&at, &long, flags, Mode::empty())
             .unwrap();
     }
-    let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
     drop(rustix::fs::openat(&at, "deep", flags, Mode::RWXU).unwrap());
 
     let tree = walk_ok(&[dir.path().to_path_buf()], &WalkOptions::default());

@@ -215,10 +215,13 @@ impl Executor {
             return self.plan_link(&keep);
         }
         // If `keep` and `drop` are names of one file, the two locks would conflict with each other.
-        if self.options.lock && !is_link {
-            keep.lock(FlockOperation::NonBlockingLockShared)?;
-            drop.lock(FlockOperation::NonBlockingLockExclusive)?;
-        }
+        let _locks = match self.options.lock && !is_link {
+            true => Some((
+                keep.lock(FlockOperation::NonBlockingLockShared)?,
+                drop.lock(FlockOperation::NonBlockingLockExclusive)?,
+            )),
+            false => None,
+        };
         if self.options.action == Action::Dedupe {
             return dedupe(&keep, &drop);
         }

@@ -34,6 +34,18 @@ pub(crate) struct OpenFile {
     dir_identity: (u64, u64),
 }
 
+/// An advisory lock, which ends when it is dropped.
+#[derive(Debug)]
+pub(super) struct FileLock<'a>(&'a File);
+
+impl Drop for FileLock<'_> {
+    fn drop(&mut self) {
+        // Closing the descriptor is not enough: a child process between fork and exec shares the
+        // file description and would keep the lock.
+        flock(self.0, FlockOperation::Unlock).ok();
+    }
+}
+
 /// Converts a timestamp to nanoseconds since 1970.
 pub(crate) fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
@@ -127,12 +139,12 @@ impl OpenFile {
     }
 
     /// Takes an advisory lock (`flock`) without waiting for it.
-    pub(super) fn lock(&self, operation: FlockOperation) -> Result<(), SkipReason> {
+    pub(super) fn lock(&self, operation: FlockOperation) -> Result<FileLock<'_>, SkipReason> {
         match flock(&self.file, operation) {
             Err(Errno::WOULDBLOCK) => Err(SkipReason::Locked(self.path.clone())),
             // Any error but `WOULDBLOCK` means that the file system has no locks, so no other
             // process can hold a lock.
-            _ => Ok(()),
+            _ => Ok(FileLock(&self.file)),
         }
     }
 
@@ -200,5 +212,28 @@ impl WriteMonitor<'_> {
         } else {
             Err(SkipReason::BeingWritten(self.file.path.clone()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn lock_ends_although_another_descriptor_shares_its_description() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "content").unwrap();
+        let identity = identity(&fstat(File::open(&path).unwrap()).unwrap());
+        let [first, second] = [(); 2].map(|()| OpenFile::open(&path, &identity).unwrap());
+        // Like the descriptor in a child process between fork and exec.
+        let _shared = first.file.try_clone().unwrap();
+        let lock = first.lock(FlockOperation::NonBlockingLockExclusive).unwrap();
+        let refused = second.lock(FlockOperation::NonBlockingLockShared);
+        assert!(matches!(refused, Err(SkipReason::Locked(_))), "{refused:?}");
+        drop(lock);
+        second.lock(FlockOperation::NonBlockingLockShared).unwrap();
     }
 }

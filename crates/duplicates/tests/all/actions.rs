@@ -2,15 +2,18 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use haul_bulk_read::digest::HashKind;
+use haul_bulk_read::{digest::HashKind, open_directory};
+use haul_disk::{Lease, LeaseOutcome};
 use haul_duplicates::act::{Action, Events, Executor, Options, SkipReason};
 use haul_duplicates::keep::Rules;
 use haul_duplicates::report::{Group, Member, Timestamp};
 use haul_duplicates::{Transform, TransformOptions};
 use haul_testing::{LoopImage, eventually};
+use rustix::fs::{Mode, OFlags, openat};
 
 use crate::{disk_dir, found, write_all};
 
@@ -42,25 +45,30 @@ pub(crate) fn group(paths: &[PathBuf]) -> Group {
     Group { bytes, hash: String::new(), members: paths.iter().map(member).collect() }
 }
 
-/// Processes a group as soon as its files are neither locked nor being written: a child forked by a
-/// parallel test holds inherited locks and descriptors until it calls `exec`.
+/// Processes a group as soon as no file of it is being written: a child that a parallel test forked
+/// keeps the descriptors with which this test wrote the files until it calls `exec`.
 pub(crate) fn process(options: Options, group: &Group) -> RecordedActions {
-    process_expecting(None, options, group)
+    wait_for_writers(group);
+    process_now(options, group)
 }
 
-/// Processes a group like [`process`], but is content with a file that is skipped for `reason`: one
-/// which the test itself uses stays in use.
-fn process_expecting(reason: Option<&str>, options: Options, group: &Group) -> RecordedActions {
-    let is_busy = |text: &str| text.contains("locked by") || text.contains("being written");
-    let is_expected = |text: &str| reason.is_some_and(|reason| text.contains(reason));
-    let mut executor = Executor::new(options);
+/// Waits until no descriptor for writing the files of a group is open.
+pub(crate) fn wait_for_writers(group: &Group) {
+    let has_writer = |member: &Member| {
+        let (parent, name) = (member.path.parent().unwrap(), member.path.file_name().unwrap());
+        // A path may be longer than `PATH_MAX`.
+        let dir = open_directory(parent).ok();
+        let file = dir.and_then(|dir| {
+            openat(&dir, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+        });
+        file.is_some_and(|file| matches!(Lease::take(file.as_fd()), Ok(LeaseOutcome::HasWriter)))
+    };
+    eventually("no file is being written", || !group.members.iter().any(has_writer));
+}
+
+fn process_now(options: Options, group: &Group) -> RecordedActions {
     let mut actions = RecordedActions::default();
-    eventually("no file is in use", || {
-        actions = RecordedActions::default();
-        executor.process(group, &mut actions);
-        let mut reasons = actions.skipped.iter().map(|(_, text)| &**text);
-        !actions.done.is_empty() || reasons.clone().any(is_expected) || !reasons.any(is_busy)
-    });
+    Executor::new(options).process(group, &mut actions);
     actions
 }
 
@@ -171,7 +179,11 @@ fn assert_skipped(reason: &str, change: impl FnOnce(&Path, &Path) -> Option<File
     for action in
         [Action::Remove, Action::HardLink, Action::SymLink, Action::Move(dir.path().join("t"))]
     {
-        let actions = process_expecting(Some(reason), options(action), &group);
+        // A file that the test itself keeps open stays in use.
+        if open_file.is_none() {
+            wait_for_writers(&group);
+        }
+        let actions = process_now(options(action), &group);
         assert_eq!(actions.done, [""; 0].map(PathBuf::from), "{reason}");
         let is_reported = actions.skipped.iter().any(|(_, text)| text.contains(reason));
         assert!(is_reported, "{reason}: {:?}", actions.skipped);

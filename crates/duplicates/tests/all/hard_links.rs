@@ -7,7 +7,7 @@ use haul_bulk_read::WalkOptions;
 use haul_duplicates::act::{Action, Executor};
 use haul_duplicates::{Options, find};
 
-use crate::actions::{RecordedActions, options};
+use crate::actions::{RecordedActions, options, wait_for_writers};
 use crate::{RecordedEvents, disk_dir, everything, found, write_all};
 
 /// Creates two files of equal content; the first has a hard link.
@@ -27,7 +27,10 @@ fn remaining(dir: &Path, order: &[&str], match_links: bool) -> Vec<String> {
     let mut options = options(Action::Remove);
     options.rules.match_links = match_links;
     let mut executor = Executor::new(options);
-    found.groups().for_each(|group| executor.process(&group, &mut actions));
+    for group in found.groups() {
+        wait_for_writers(&group);
+        executor.process(&group, &mut actions);
+    }
     assert!(actions.skipped.is_empty(), "{:?}", actions.skipped);
     let mut names: Vec<_> = fs::read_dir(dir)
         .unwrap()

@@ -13,7 +13,7 @@ use haul_duplicates::act::{Action, Executor};
 use haul_testing::Random;
 use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
 
-use crate::actions::{RecordedActions, options};
+use crate::actions::{RecordedActions, options, process, wait_for_writers};
 use crate::{disk_dir, found, paths};
 
 /// Returns options for every hash function and device kind.
@@ -93,7 +93,7 @@ fn difference_between_samples_is_detected_by_every_hash() {
 /// Creates nested directories with names of 250 bytes and returns the innermost.
 fn nested(dir: &std::path::Path, levels: usize) -> (PathBuf, OwnedFd) {
     let name = "long".repeat(62) + "er";
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY;
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let mut path = dir.to_path_buf();
     let mut at = open(dir, flags, Mode::empty()).unwrap();
     for _ in 0..levels {
@@ -113,7 +113,7 @@ fn files_at_long_paths_are_processed() {
         for (number, text) in (0..40).flat_map(|n| [(n, "same".to_owned()), (n, n.to_string())]) {
             for copy in ["a", "b"] {
                 let name = OsString::from(format!("{copy}{number}{}", text.len()));
-                let flags = OFlags::CREATE | OFlags::WRONLY;
+                let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
                 let file = openat(&at, &name, flags, Mode::from_raw_mode(0o644)).unwrap();
                 rustix::io::write(&file, text.as_bytes()).unwrap();
             }
@@ -124,20 +124,21 @@ fn files_at_long_paths_are_processed() {
         assert!(groups[0].members[0].path.starts_with(&path));
         let mut actions = RecordedActions::default();
         let mut executor = Executor::new(options(Action::Remove));
-        groups.iter().for_each(|group| executor.process(group, &mut actions));
+        for group in &groups {
+            wait_for_writers(group);
+            executor.process(group, &mut actions);
+        }
         assert_eq!((actions.done.len(), actions.skipped), (119, vec![]), "{levels}");
         assert_eq!(rustix::fs::Dir::read_from(&at).unwrap().count() - 2, 160 - 119);
         let groups = found(dir.path(), &Options::default());
         assert!(groups.is_empty(), "{groups:?}");
         for action in [Action::HardLink, Action::Move(dir.path().join("target"))] {
             for name in ["x", "y"] {
-                let flags = OFlags::CREATE | OFlags::WRONLY;
+                let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
                 let file = openat(&at, name, flags, Mode::from_raw_mode(0o644)).unwrap();
                 rustix::io::write(&file, b"another").unwrap();
             }
-            let mut actions = RecordedActions::default();
-            let group = &found(dir.path(), &Options::default())[0];
-            Executor::new(options(action)).process(group, &mut actions);
+            let actions = process(options(action), &found(dir.path(), &Options::default())[0]);
             assert_eq!((actions.done.len(), actions.skipped), (1, vec![]), "{levels}");
             rustix::fs::unlinkat(&at, "x", rustix::fs::AtFlags::empty()).unwrap();
             rustix::fs::unlinkat(&at, "y", rustix::fs::AtFlags::empty()).ok();
