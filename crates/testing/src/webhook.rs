@@ -1,7 +1,7 @@
 //! An HTTP server that records the messages that it receives.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -13,6 +13,7 @@ use crate::http::{Message, Peer};
 pub struct WebhookReceiver {
     address: SocketAddr,
     status: Arc<AtomicU16>,
+    bytes_max: Arc<AtomicUsize>,
     messages: Arc<Mutex<Vec<Message>>>,
 }
 
@@ -25,8 +26,12 @@ impl WebhookReceiver {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let receiver =
-            Self { address, status: Arc::new(AtomicU16::new(200)), messages: Arc::default() };
+        let receiver = Self {
+            address,
+            status: Arc::new(AtomicU16::new(200)),
+            bytes_max: Arc::new(AtomicUsize::new(usize::MAX)),
+            messages: Arc::default(),
+        };
         let accepting = receiver.clone();
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -48,6 +53,11 @@ impl WebhookReceiver {
         self.status.store(status, Ordering::SeqCst);
     }
 
+    /// Sets the length in bytes above which messages are refused as too large.
+    pub fn accept_up_to(&self, bytes: usize) {
+        self.bytes_max.store(bytes, Ordering::SeqCst);
+    }
+
     /// Returns the accepted messages, and forgets them.
     ///
     /// # Panics
@@ -60,7 +70,10 @@ impl WebhookReceiver {
     fn serve(&self, stream: TcpStream) {
         let mut peer = Peer::new(stream);
         while let Ok(Some(message)) = peer.request() {
-            let status = self.status.load(Ordering::SeqCst);
+            let status = match message.body.len() > self.bytes_max.load(Ordering::SeqCst) {
+                true => 413,
+                false => self.status.load(Ordering::SeqCst),
+            };
             if status == 200 {
                 // Recorded first: the sender must not send again what it was told is accepted.
                 self.messages.lock().unwrap().push(message);

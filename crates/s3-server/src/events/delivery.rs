@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::errors::chain;
 use crate::events::listening;
+use crate::events::send_error::SendError;
 use crate::events::sender::Sender;
 use crate::events::target::{EventTargets, Target};
 use crate::served::ServedStore;
@@ -180,21 +181,31 @@ impl Delivery {
         }
     }
 
-    /// Sends events until the target accepts them, or until they are too old or too many.
+    /// Sends events until the target accepts them, or until they are too old or too many. Halves a
+    /// message that is too long for the target.
     fn deliver(&mut self, mut events: Vec<QueuedEvent>) -> Step {
         let mut pause = PAUSE_MIN;
+        let mut count_max = events.len();
         while !events.is_empty() {
             self.sent_at = Instant::now();
-            let sent = self.runtime.block_on(self.sender.send(&events));
-            let Err(why) = sent else {
-                self.target.succeeded(events.len());
-                if self.delivered.is_empty() {
-                    self.delivered_at = Instant::now();
+            let count = count_max.min(events.len());
+            let error = match self.runtime.block_on(self.sender.send(&events[..count])) {
+                Ok(()) => {
+                    self.target.succeeded(count);
+                    if self.delivered.is_empty() {
+                        self.delivered_at = Instant::now();
+                    }
+                    self.delivered.extend(events.drain(..count));
+                    pause = PAUSE_MIN;
+                    continue;
                 }
-                self.delivered.append(&mut events);
-                break;
+                Err(SendError::TooLong(_)) if count > 1 => {
+                    count_max = count / 2;
+                    continue;
+                }
+                Err(error) => error,
             };
-            self.target.failed(&why);
+            self.target.failed(&error.into_reason());
             self.remove();
             self.drop_old(&mut events);
             if let Some(step) = self.trim() {

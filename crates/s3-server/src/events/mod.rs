@@ -17,6 +17,7 @@ pub(crate) mod new;
 pub(crate) mod options;
 pub(crate) mod record;
 pub(crate) mod requester;
+mod send_error;
 mod sender;
 pub(crate) mod target;
 mod webhook;

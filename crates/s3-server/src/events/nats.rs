@@ -5,7 +5,6 @@
 
 use async_nats::client::RequestErrorKind;
 use async_nats::{ConnectOptions, HeaderMap, Request, ServerAddr};
-use haul_file_store::QueuedEvent;
 use ring::digest::{SHA256, digest};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -15,10 +14,13 @@ use serde_json::Value;
 use crate::auth::canonical::push_hex;
 use crate::errors::chain;
 use crate::events::options::{EventTarget, NatsLogin};
-use crate::events::record::message;
+use crate::events::send_error::SendError;
 
 /// The header by which JetStream recognizes a message that it has stored before.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
+
+/// The error code of JetStream for a message above the maximum length of a stream.
+const STREAM_MESSAGE_EXCEEDS_MAXIMUM: u64 = 10_054;
 
 /// A client of a NATS server.
 pub(super) struct Client {
@@ -70,31 +72,41 @@ impl Client {
     }
 
     /// Publishes a message, and waits until the stream has stored it.
-    pub(super) async fn send(&mut self, events: &[QueuedEvent]) -> Result<(), String> {
-        let connection = match &self.connection {
-            Some(connection) => connection.clone(),
+    pub(super) async fn send(&mut self, message: Vec<u8>) -> Result<(), SendError> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
             None => {
                 let connected =
                     ConnectOptions::clone(&self.options).connect(self.address.clone()).await;
-                connected.map_err(|error| chain(&error))?
+                connected.map_err(|error| SendError::Failed(chain(&error)))?
             }
         };
+        let published = self.publish(&connection, message).await;
         // A connection that has failed is not used again.
-        self.connection = None;
-        let message = message(events);
+        if !matches!(published, Err(SendError::Failed(_))) {
+            self.connection = Some(connection);
+        }
+        published
+    }
+
+    async fn publish(
+        &self,
+        connection: &async_nats::Client,
+        message: Vec<u8>,
+    ) -> Result<(), SendError> {
         let mut headers = HeaderMap::new();
         headers.insert(MESSAGE_ID, message_id(&message));
         let request = Request::new().payload(message.into()).headers(headers);
         let reply = connection.send_request(self.subject.clone(), request).await;
         let reply = reply.map_err(|error| match error.kind() {
-            RequestErrorKind::NoResponders => {
-                format!("no stream of JetStream has the subject {}", self.subject)
-            }
-            _ => chain(&error),
+            RequestErrorKind::NoResponders => SendError::Failed(format!(
+                "no stream of JetStream has the subject {}",
+                self.subject
+            )),
+            RequestErrorKind::MaxPayloadExceeded => SendError::TooLong(chain(&error)),
+            _ => SendError::Failed(chain(&error)),
         })?;
-        check(&reply.payload)?;
-        self.connection = Some(connection);
-        Ok(())
+        check(&reply.payload)
     }
 }
 
@@ -106,16 +118,21 @@ fn message_id(message: &[u8]) -> String {
 }
 
 /// Fails unless a reply says that a stream has stored the message.
-fn check(reply: &[u8]) -> Result<(), String> {
+fn check(reply: &[u8]) -> Result<(), SendError> {
     let reply: Value = serde_json::from_slice(reply).unwrap_or_default();
-    match (&reply["error"], reply["stream"].as_str()) {
-        (Value::Null, Some(_stream)) => Ok(()),
-        (Value::Null, None) => {
-            Err("no stream has replied: another client listens to the subject".to_owned())
-        }
-        (error, _) => {
+    let error = &reply["error"];
+    match reply["stream"].as_str() {
+        Some(_stream) if error.is_null() => Ok(()),
+        None if error.is_null() => Err(SendError::Failed(
+            "no stream has replied: another client listens to the subject".to_owned(),
+        )),
+        _ => {
             let text = error["description"].as_str().unwrap_or("?");
-            Err(format!("the stream refuses the message: {}", text.escape_debug()))
+            let why = format!("the stream refuses the message: {}", text.escape_debug());
+            Err(match error["err_code"].as_u64() {
+                Some(STREAM_MESSAGE_EXCEEDS_MAXIMUM) => SendError::TooLong(why),
+                _ => SendError::Failed(why),
+            })
         }
     }
 }
@@ -189,7 +206,14 @@ mod tests {
             b"{}",
             br#"{"error":{"code":503,"description":"full"},"stream":"events"}"#,
         ] {
-            assert!(check(reply).is_err(), "{}", String::from_utf8_lossy(reply));
+            let checked = check(reply);
+            assert!(
+                matches!(checked, Err(SendError::Failed(_))),
+                "{}",
+                String::from_utf8_lossy(reply)
+            );
         }
+        let too_long = br#"{"error":{"code":400,"err_code":10054,"description":"d"}}"#;
+        assert!(matches!(check(too_long), Err(SendError::TooLong(_))));
     }
 }

@@ -6,6 +6,7 @@ use haul_file_store::QueuedEvent;
 use crate::events::nats;
 use crate::events::options::{EventService, EventTarget};
 use crate::events::record::message;
+use crate::events::send_error::SendError;
 use crate::events::webhook;
 
 /// A client of a target's service, whose connection stays open.
@@ -34,12 +35,12 @@ impl Sender {
         }
     }
 
-    /// Sends events, and waits until the service has accepted them.
-    pub(super) async fn send(&mut self, events: &[QueuedEvent]) -> Result<(), String> {
+    /// Sends events in one message, and waits until the service has accepted it.
+    pub(super) async fn send(&mut self, events: &[QueuedEvent]) -> Result<(), SendError> {
         match self {
             Self::Webhook(client) => client.send(message(events)).await,
             #[cfg(feature = "nats")]
-            Self::Nats(client) => client.send(events).await,
+            Self::Nats(client) => client.send(message(events)).await,
         }
     }
 }

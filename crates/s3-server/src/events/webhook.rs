@@ -1,12 +1,13 @@
 //! Sends events to a target.
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Certificate, Identity, Url, redirect};
+use reqwest::{Certificate, Identity, StatusCode, Url, redirect};
 use ring::hmac;
 
 use crate::auth::canonical::push_hex;
 use crate::errors::chain;
 use crate::events::options::EventTarget;
+use crate::events::send_error::SendError;
 
 /// The header with the HMAC-SHA256 of the body.
 const SIGNATURE: &str = "x-haul-signature-256";
@@ -74,7 +75,7 @@ impl Client {
     }
 
     /// Posts a message. Only a response with a status of 2xx is a success.
-    pub(super) async fn send(&self, message: Vec<u8>) -> Result<(), String> {
+    pub(super) async fn send(&self, message: Vec<u8>) -> Result<(), SendError> {
         let mut request = self.http.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
@@ -85,7 +86,7 @@ impl Client {
             request = request.header(SIGNATURE, signature);
         }
         let response = request.body(message).send().await;
-        let response = response.map_err(|error| chain(&error.without_url()))?;
+        let response = response.map_err(|error| SendError::Failed(chain(&error.without_url())))?;
         let status = response.status();
         if status.is_success() {
             // The connection can be used again once the body was read.
@@ -94,7 +95,11 @@ impl Client {
         }
         let text = response.text().await.unwrap_or_default();
         let text: String = text.chars().take(RESPONSE_BYTES_MAX).collect();
-        Err(format!("the response is {status}: {}", text.trim().escape_debug()))
+        let why = format!("the response is {status}: {}", text.trim().escape_debug());
+        Err(match status {
+            StatusCode::PAYLOAD_TOO_LARGE => SendError::TooLong(why),
+            _ => SendError::Failed(why),
+        })
     }
 }
 

@@ -315,6 +315,32 @@ fn messages_carry_the_token_and_a_signature() {
 }
 
 #[test]
+fn messages_that_are_too_long_for_the_target_are_divided() {
+    let site = Site::new();
+    site.receiver.answer_with(503);
+    site.notify();
+    (0..40).for_each(|number| site.put(&format!("/bucket/{number:02}"), b""));
+    eventually("an attempt has failed", || site.status("failures") > 0);
+    // A few records fit.
+    site.receiver.accept_up_to(3000);
+    site.receiver.answer_with(200);
+    site.server.admin.send("POST", "/events/retry", &[("x-haul-console", "1")], b"");
+    let expected: Vec<_> =
+        (0..40).map(|number| format!("ObjectCreated:Put {number:02} 0")).collect();
+    let mut found = texts(&site.records(40));
+    found.sort();
+    assert_eq!(found, expected, "each once");
+    // One that does not fit by itself waits.
+    site.receiver.accept_up_to(100);
+    site.put("/bucket/40", b"");
+    let why = || site.server.admin.get("/health").text();
+    eventually("the event waits", || why().contains("the response is 413 Payload Too Large"));
+    site.receiver.accept_up_to(usize::MAX);
+    site.server.admin.send("POST", "/events/retry", &[("x-haul-console", "1")], b"");
+    assert_eq!(texts(&site.records(1)), ["ObjectCreated:Put 40 0"]);
+}
+
+#[test]
 fn events_wait_for_a_target_that_is_down_also_over_a_restart() {
     let site = Site::new();
     site.notify();

@@ -23,7 +23,10 @@ struct NatsServer(Child);
 impl NatsServer {
     fn start(program: &str, dir: &Path, address: &ReservedAddress) -> Self {
         let mut command = Command::new(program);
+        let config = dir.join("config");
+        std::fs::write(&config, "max_payload: 16384").unwrap();
         command.args(["-a", "127.0.0.1", "--auth", TOKEN, "-js", "-sd"]).arg(dir);
+        command.arg("-c").arg(config);
         command.args(["-p", address.to_string().rsplit(':').next().unwrap()]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         Self(child)
@@ -108,6 +111,8 @@ fn events_reach_a_stream_once_and_in_order_although_its_server_is_killed() {
     let stream = json!({
         "name": "EVENTS", "subjects": ["haul.events"], "storage": "file", "retention": "limits",
         "discard": "old", "num_replicas": 1, "duplicate_window": 120_000_000_000_u64,
+        // A message of 32 records exceeds the limit of the server, and one of 16 this limit.
+        "max_msg_size": 8192,
     });
     let created = request(&address, "STREAM.CREATE.EVENTS", &stream);
     assert!(created["error"].is_null(), "{created}");
