@@ -188,6 +188,10 @@ fn user_of_a_provider_logs_in_on_its_page_and_comes_back() {
     browser.wait_for(&format!("{MESSAGE}?.includes('no key of its issuer has signed')"));
     assert_eq!(browser.evaluate("location.pathname + location.search"), "/login/callback/corp");
 
+    // A login that another tab or another server of the host has started is not finished here.
+    browser.navigate(&format!("{url}login/callback/corp?code=code&state=foreign"));
+    browser.wait_for(&format!("{MESSAGE}?.includes('This tab has not started this login')"));
+
     provider.log_in_as(key, claims);
     browser.click(choice);
     browser.wait_for("location.hash === '#objects' && location.pathname === '/'");

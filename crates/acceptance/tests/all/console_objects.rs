@@ -6,7 +6,7 @@ use haul_testing::skip;
 
 use crate::browser::Browser;
 use crate::files::is_installed;
-use crate::server::Server;
+use crate::server::{KEYS, Server};
 
 const ROWS: &str = "[...document.querySelectorAll('#view-objects tbody tr')]";
 
@@ -89,6 +89,38 @@ fn console_filters_and_selects_objects() {
     assert!(!left.contains(&"a3.jpg".to_owned()) && left.contains(&"a4.jpg".to_owned()));
     let errors = browser.take_unexpected_errors();
     assert!(errors.is_empty(), "{errors:#?}");
+    server.stop();
+}
+
+#[test]
+fn console_creates_a_link_and_shows_when_it_ends() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let server = Server::start_with_keys(&dir.path().join("data"), &[]);
+    let mut browser = Browser::open(&format!("http://{}/", server.admin), 1200, 900);
+    browser.log_in(KEYS.0, KEYS.1);
+    for path in ["/s3/photos", "/s3/photos/a.jpg"] {
+        let put = format!(
+            "fetch('{path}', {{ method: 'PUT', headers: {{ 'X-Haul-Console': '1' }} }})
+                .then((response) => response.status)"
+        );
+        assert_eq!(browser.evaluate(&put), 200);
+    }
+    browser.evaluate("location.hash = 'objects/photos'");
+    browser.wait_for(&row("a.jpg"));
+    let choice = "document.querySelector('[aria-label=\"Link for a.jpg\"]')";
+    browser.fill(choice, "3600");
+    let link = "document.querySelector('[aria-label=\"Presigned link\"]')";
+    let url = browser.wait_for(&format!("{link}?.value")).as_str().unwrap().to_owned();
+    let message = format!("{link}.parentElement.innerText");
+    let message = browser.evaluate(&message).as_str().unwrap().to_owned();
+    assert!(message.contains("Valid until "), "{message}");
+    let (host, target) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    assert_eq!(host, server.url().trim_start_matches("http://"));
+    assert!(target.starts_with("photos/a.jpg?") && target.contains("X-Amz-Expires=3600"), "{url}");
+    assert_eq!(server.client().request("GET", &format!("/{target}"), b"").unwrap().status, 200);
     server.stop();
 }
 

@@ -32,7 +32,8 @@ impl Link {
         (is_valid && !key.is_empty()).then_some(Self { bucket, key, seconds })
     }
 
-    /// Returns the URL for a server at `host`, signed with `key` if there are keys.
+    /// Returns the URL for a server at `host`, signed with `key` if there are keys. It is valid no
+    /// longer than `key`.
     pub(super) fn url(
         &self,
         (scheme, host): (&str, &str),
@@ -54,10 +55,11 @@ impl Link {
         // A session's token is in Base64url, which needs no encoding.
         let token = key.session.as_ref().map(|session| &*session.token);
         let token = token.map(|token| format!("&X-Amz-Security-Token={token}")).unwrap_or_default();
+        let key_left_s = key.expires_s().map_or(i64::MAX, |end| end - now.unix_timestamp());
+        let seconds = i64::from(self.seconds).min(key_left_s).max(1);
         let query = format!(
             "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={credential}&X-Amz-Date={date}\
-             &X-Amz-Expires={}{token}&X-Amz-SignedHeaders=host",
-            self.seconds
+             &X-Amz-Expires={seconds}{token}&X-Amz-SignedHeaders=host"
         );
         let canonical = format!("GET\n{path}\n{query}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD");
         let hash = digest::digest(&digest::SHA256, canonical.as_bytes());
@@ -78,6 +80,7 @@ fn in_hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::access::keys::credentials::Credentials;
+    use crate::access::keys::key_ring::SessionLimits;
 
     #[test]
     fn query_names_an_object_and_a_time() {
@@ -113,5 +116,21 @@ mod tests {
         assert_eq!(url.len(), start.len() + 64);
         let plain = link.url(("http", "localhost:9000"), None, now).unwrap();
         assert_eq!(plain, "http://localhost:9000/b/a%20b/%C3%A4");
+    }
+
+    #[test]
+    fn link_of_a_temporary_key_ends_with_it() {
+        let credentials =
+            |name: &str| Credentials { access_key: name.into(), secret_key: "secret".into() };
+        let limits = SessionLimits { policy: None, token: "token".into() };
+        let administrator = ActiveKey::administrator(credentials("A"));
+        let key = administrator.limited(credentials("T"), limits, 1_060);
+        let link = Link { bucket: "b".into(), key: "k".into(), seconds: 90 };
+        for (now, seconds) in [(0, 90), (1_000, 60), (1_060, 1)] {
+            let now = OffsetDateTime::from_unix_timestamp(now).unwrap();
+            let url = link.url(("http", "localhost:9000"), Some(&key), now).unwrap();
+            let end = format!("&X-Amz-Expires={seconds}&X-Amz-Security-Token=token&");
+            assert!(url.contains(&end), "{url}");
+        }
     }
 }

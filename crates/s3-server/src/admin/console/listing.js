@@ -84,16 +84,19 @@ function toolbar(state, view, refresh) {
 
 // --- Actions ---------------------------------------------------------------------------------
 
+// Shows a link, which is no longer valid than the key of the login.
 async function show_link(bucket, key, seconds, { message, say, attempt }) {
   const query = new URLSearchParams({ bucket, key, seconds });
   const url = await (await s3("/presign?" + query)).text();
+  const valid_s = Number(new URL(url).searchParams.get("X-Amz-Expires"));
+  const end = new Date(Date.now() + 1000 * valid_s).toLocaleString();
   const field = h("input", { value: url, readOnly: true, "aria-label": "Presigned link" });
   const copy = h("button", { className: "small", onclick: () => attempt(async () => {
     await navigator.clipboard.writeText(url);
     say("The link was copied.");
   }) }, "Copy");
   say("");
-  message.replaceChildren(field, " ", copy);
+  message.replaceChildren(field, " ", copy, valid_s ? ` Valid until ${end}.` : "");
   field.focus();
   field.select();
 }

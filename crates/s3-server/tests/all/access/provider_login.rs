@@ -92,6 +92,11 @@ fn user_of_a_provider_logs_in_and_has_its_policies_of_the_moment() {
     let link = send(&setup, "GET", "/presign?bucket=bucket&key=key&seconds=60").text();
     let target = &link[link.find("/bucket/").unwrap()..];
     assert_eq!(setup.server.s3.get(target).body, b"hello", "{link}");
+    // It is valid no longer than the session.
+    let link = send(&setup, "GET", "/presign?bucket=bucket&key=key&seconds=604800").text();
+    let seconds = link.split("X-Amz-Expires=").nth(1).and_then(|rest| rest.split('&').next());
+    let seconds: u32 = seconds.unwrap().parse().unwrap();
+    assert!((43_000..=43_200).contains(&seconds), "{link}");
     setup.list.policies_mut().put("read", &super::providers::deny_all()).unwrap();
     setup.ring.replace(setup.list.clone());
     assert_eq!(send(&setup, "GET", "/s3/bucket/key").status, 403);
