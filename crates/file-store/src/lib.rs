@@ -159,6 +159,7 @@ pub use event::{Event, EventFields};
 pub use event_queues::{EventQueues, QueuedEvent, Taken};
 pub use events::queue::{EventQueueState, StoreEvents};
 pub use expiration::expirable::ExpiredEntry;
+pub use expiration::gate::LifecycleGate;
 pub use failures::{OngoingFailure, WorkKind};
 pub use index::uploads::list::{ListUploadsRequest, UploadListEntry, UploadListPage};
 pub use key_move::MovedKey;
@@ -170,7 +171,7 @@ pub use lifecycle::stats::LifecycleStats;
 pub use lifecycle::tags::Tags;
 pub use lifecycle_events::LifecycleEvents;
 pub use memory::locked::LockedObject;
-pub use names::REMOTE_MARKER;
+pub use names::{REMOTE_MARKER, is_root_name};
 pub use needles::object::{Object, PinnedRange};
 pub use needles::written::{ObjectWriter, WrittenContent};
 pub use object::{

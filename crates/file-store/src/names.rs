@@ -24,6 +24,13 @@ pub(crate) const CATALOG: &str = "CATALOG";
 const UNFINISHED: &str = ".new";
 const VOLUME_INDEX: &str = ".index";
 
+/// Returns `true` if a store has a file or a directory of this name in its own directory.
+#[must_use]
+pub fn is_root_name(name: &str) -> bool {
+    let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
+    [MARKER, REMOTE_MARKER, VOLUMES, OBJECTS, INDEX].contains(&name) || MANIFESTS.contains(&name)
+}
+
 /// Returns the temporary name of a file that is not complete.
 pub(crate) fn unfinished(name: &str) -> String {
     format!("{name}{UNFINISHED}")

@@ -8,6 +8,7 @@ use haul_disk::DeviceKind;
 use crate::clock::TimeSource;
 use crate::error::{Error, Result};
 use crate::event_queues::EventQueues;
+use crate::expiration::gate::LifecycleGate;
 use crate::lifecycle::report::LifecycleObserver;
 use crate::lifecycle_events::LifecycleEvents;
 use crate::quota_group::SharedQuotas;
@@ -49,6 +50,8 @@ pub struct Options {
     /// in rules change in proportion and are not rounded, and each bucket is swept at most once in
     /// this time. Default: 24 h.
     pub lifecycle_day: Duration,
+    /// Behaviour: keeps lifecycle rules from being applied until it is open. Default: open.
+    pub lifecycle_gate: LifecycleGate,
     /// Behaviour: receives the changes that lifecycle rules make. Default: none.
     pub lifecycle_observer: LifecycleObserver,
     /// Behaviour: makes the events of these changes. Default: none.
@@ -125,6 +128,7 @@ impl Default for Options {
             scrub_bytes_per_second: 0,
             lifecycle_check_every: Duration::from_hours(1),
             lifecycle_day: Duration::from_hours(24),
+            lifecycle_gate: LifecycleGate::default(),
             lifecycle_observer: LifecycleObserver::default(),
             lifecycle_events: LifecycleEvents::default(),
             event_queues: None,

@@ -18,6 +18,9 @@ use crate::worker::{Worker, spawn};
 /// store briefly deletes nothing.
 const FIRST_CHECK: Duration = Duration::from_secs(60);
 
+/// The time between two looks at a closed gate.
+const GATE_CHECK: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(crate) struct LifecycleThread {
     stop: Option<mpsc::Sender<()>>,
@@ -63,6 +66,10 @@ fn run(inner: &Inner, every: Duration, stopped: &mpsc::Receiver<()>) {
     let mut schedule = Schedule::new(day);
     let mut wait = every.min(FIRST_CHECK);
     while sleep(stopped, wait) {
+        if !inner.options.lifecycle_gate.is_open() {
+            wait = every.min(GATE_CHECK);
+            continue;
+        }
         let buckets: Vec<String> =
             inner.keyspace.index.read().named_buckets().map(|(name, _)| name.to_owned()).collect();
         for bucket in &buckets {

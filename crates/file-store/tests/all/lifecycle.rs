@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use haul_disk::Disk;
 use haul_disk_sim::{MemoryDisk, Survival};
 use haul_file_store::{
-    Error, ExpiredEntry, Expiry, Lifecycle, LifecycleRule, SweepReport, TimeSource,
+    Error, ExpiredEntry, Expiry, Lifecycle, LifecycleGate, LifecycleRule, SweepReport, TimeSource,
 };
 use haul_testing::eventually;
 
@@ -252,6 +252,22 @@ fn background_sweep_runs_once_a_day_and_after_a_change_of_rules() {
     eventually("the first sweep after opening", || store.stats().lifecycle.sweeps == 1);
     let stats = store.stats().lifecycle;
     assert_eq!((stats.errors, stats.last_sweep.is_some()), (0, true));
+}
+
+#[test]
+fn rules_are_not_applied_before_the_gate_is_open() {
+    let time = Time::at_day(100);
+    let (check_every, lifecycle_gate) = (Duration::from_millis(1), LifecycleGate::closed());
+    let gate = lifecycle_gate.clone();
+    let options = Options { lifecycle_check_every: check_every, lifecycle_gate, ..time.options() };
+    let (_dir, store) = time.store(options);
+    put(&store, "a", b"1");
+    set(&store, &[expire_after("", 1)]);
+    time.advance(DAY_MS);
+    thread::sleep(20 * check_every);
+    assert_eq!((store.stats().lifecycle.sweeps, keys(&store).len()), (0, 1));
+    gate.open();
+    eventually("the object expires", || keys(&store).is_empty());
 }
 
 /// The checks are an hour apart, and the first one is a minute after the store is opened.
