@@ -73,6 +73,8 @@ pub(crate) struct ServerOptions {
     pub(crate) event_queues: Option<Arc<EventQueues>>,
     /// `true` if writes are rejected that exceed a quota. Commands store what their user asks for.
     pub(crate) enforces_quotas: bool,
+    /// `true` if new directories are added to the store.
+    pub(crate) adds_directories: bool,
     /// The directories whose loss is accepted.
     pub(crate) accepted_losses: Vec<PathBuf>,
     /// The directory into which the copy of a lost one is restored.
@@ -153,7 +155,12 @@ pub(crate) fn open_for(
     }
     let (copies, refill) = (server.copies.clone(), server.refill.clone());
     let lost = server.accepted_losses.clone();
-    let with = OpenWith { lost: &lost, refill: refill.as_deref(), copies: copies.as_deref() };
+    let with = OpenWith {
+        lost: &lost,
+        refill: refill.as_deref(),
+        copies: copies.as_deref(),
+        keeps_members: !server.adds_directories,
+    };
     let options = options(args, holder, server);
     let is_in_use = |error: &Error| matches!(error, Error::InUse { .. });
     let opened = predecessor.retry(is_in_use, || Pool::open_with(&args.data, &with, &options));
@@ -175,6 +182,21 @@ pub(crate) fn open_for(
     for dir in report.left {
         let dir = dir.display();
         print_message(&format!("{dir} has left the store: remove it from the options --data"));
+    }
+    for dir in &lost {
+        let name = dir.display();
+        let absolute = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+        match report.given_up.contains(&absolute) {
+            true => print_message(&format!("accepted the loss of {name}, and of all keys in it")),
+            // A server is started again with the same options.
+            false => {
+                print_message(&format!("{name} is not in the store: remove its --accept-loss"));
+            }
+        }
+    }
+    for dir in report.not_added {
+        let dir = dir.display();
+        print_message(&format!("{dir} is not added to the store while another disk is missing"));
     }
     for member in pool.members() {
         if let Some(why) = member.why_missing() {

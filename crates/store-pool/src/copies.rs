@@ -83,4 +83,6 @@ pub struct OpenWith<'a> {
     pub refill: Option<&'a Path>,
     /// The copies of the members.
     pub copies: Option<&'a dyn Copies>,
+    /// `true` to refuse directories that are not in a store which exists, instead of adding them.
+    pub keeps_members: bool,
 }

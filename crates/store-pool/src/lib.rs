@@ -88,6 +88,7 @@ mod stop;
 mod table;
 mod upkeep;
 mod waiting;
+mod weights;
 mod writes;
 
 pub use copies::{CopiedBy, Copies, MembershipFile, OpenWith};

@@ -214,9 +214,6 @@ impl Pool {
     /// Returns the progress of moving keys between members; `None` for a store of its own.
     #[must_use]
     pub fn move_progress(&self) -> Option<MoveProgress> {
-        let shared = self.shared.as_ref()?;
-        let moving = |slot: &&crate::slots::Slot| slot.from.is_some();
-        let left = shared.table.lock().slots.iter().filter(moving).count();
-        Some(shared.moves.progress(left as u64))
+        Some(self.shared.as_ref()?.moves.progress())
     }
 }

@@ -3,8 +3,10 @@
 //! They are overwritten in place, one after the other: a torn write leaves the other copy intact,
 //! and a change of the table needs no space, which a full disk does not have.
 
-use haul_disk::{Disk, Durability, Open, read_full, write_full};
-use haul_file_store::Result;
+use std::sync::Arc;
+
+use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
+use haul_file_store::{Error, Result};
 
 use crate::table::PoolFile;
 
@@ -66,20 +68,41 @@ pub(crate) fn read(disk: &dyn Disk) -> Result<Copies> {
     })
 }
 
+/// Returns the names of the copies, first that of the copy that counts less.
+fn by_value(disk: &dyn Disk) -> Result<[&'static str; 2]> {
+    let generation = |name| {
+        let copy = open_copy(disk, name)?.map(|file| decode_copy(&*file)).transpose()?;
+        Ok::<_, Error>(copy.and_then(std::result::Result::ok).map(|file| file.table.generation))
+    };
+    let [first, second] = NAMES;
+    Ok(if generation(first)? > generation(second)? { [second, first] } else { NAMES })
+}
+
+/// Opens a copy; `None` if there is none.
+fn open_copy(disk: &dyn Disk, name: &str) -> Result<Option<Arc<dyn File>>> {
+    match disk.open(name, Open { read_only: true, ..Open::default() }) {
+        Err(error) if error.is_not_found() => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
+}
+
+/// Reads and syncs a copy.
 fn read_copy(
     disk: &dyn Disk,
     name: &str,
 ) -> Result<Option<std::result::Result<PoolFile, &'static str>>> {
-    let file = match disk.open(name, Open { read_only: true, ..Open::default() }) {
-        Err(error) if error.is_not_found() => return Ok(None),
-        opened => opened?,
-    };
+    let Some(file) = open_copy(disk, name)? else { return Ok(None) };
     file.sync(Durability::Everything)?;
+    decode_copy(&*file).map(Some)
+}
+
+/// Reads a copy; the inner error is the violated rule.
+fn decode_copy(file: &dyn File) -> Result<std::result::Result<PoolFile, &'static str>> {
     let length = usize::try_from(file.bytes()?).unwrap_or(usize::MAX);
     let mut bytes = vec![0; length.min(BYTES_MAX)];
-    let read = read_full(&*file, &mut bytes, 0)?;
+    let read = read_full(file, &mut bytes, 0)?;
     bytes.truncate(read);
-    Ok(Some(decode(bytes)))
+    Ok(decode(bytes))
 }
 
 fn decode(bytes: Vec<u8>) -> std::result::Result<PoolFile, &'static str> {
@@ -98,10 +121,11 @@ fn encode(file: &PoolFile) -> Vec<u8> {
     bytes
 }
 
-/// Overwrites both copies, and creates missing ones.
+/// Overwrites both copies, and creates missing ones: first the one that counts less, because it is
+/// damaged, missing or older.
 ///
-/// 1. Overwrites and syncs the first copy. After a crash it may be torn: the second one counts.
-/// 2. Overwrites and syncs the second copy. After a crash the first one counts.
+/// 1. Overwrites and syncs the first one. After a crash it may be torn: the other one counts.
+/// 2. Overwrites and syncs the other one. After a crash the first one counts.
 ///
 /// A missing copy is written under a temporary name and renamed: after a crash it exists as a whole
 /// or not at all.
@@ -113,7 +137,7 @@ fn encode(file: &PoolFile) -> Vec<u8> {
 /// The table survives a power cut when this returns.
 pub(crate) fn write(disk: &dyn Disk, file: &PoolFile) -> Result<()> {
     let bytes = encode(file);
-    for name in NAMES {
+    for name in by_value(disk)? {
         let copy = match disk.open(name, Open::default()) {
             Err(error) if error.is_not_found() => {
                 create(disk, name, &bytes)?;
@@ -201,5 +225,20 @@ mod tests {
         assert_ne!(read(&left()).unwrap(), Copies::Intact(file.clone()));
         assert_eq!(read(&disk).unwrap(), Copies::Intact(file.clone()));
         assert_eq!(read(&left()).unwrap(), Copies::Intact(file));
+    }
+
+    #[test]
+    fn damaged_copy_is_overwritten_before_the_intact_one() {
+        for damaged in [0, 1] {
+            let disk = MemoryDisk::default();
+            let table = Table::with_one_member(1, 2, "d0".to_owned());
+            let file = PoolFile { own: 0, table };
+            write(&disk, &file).unwrap();
+            let copy = disk.open(NAMES[damaged], Open::default()).unwrap();
+            write_full(&*copy, b"X", 0).unwrap();
+            assert_eq!(by_value(&disk).unwrap()[0], NAMES[damaged]);
+            // A stop within the first overwriting leaves the copy that was intact.
+            assert_eq!(read(&disk).unwrap(), Copies::Intact(file));
+        }
     }
 }

@@ -7,6 +7,8 @@ use haul_sync::Mutex;
 /// The progress since the pool was opened.
 #[derive(Debug, Default)]
 pub(crate) struct MoveCounters {
+    /// A copy of a number in the table, whose lock is held while the table is written.
+    pub(crate) slots_left: AtomicU64,
     pub(crate) keys: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) failures: AtomicU64,
@@ -16,7 +18,7 @@ pub(crate) struct MoveCounters {
 /// The progress of moving keys between the members of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MoveProgress {
-    /// The slots whose keys are being moved.
+    /// The slots whose keys are being moved, or will be.
     pub slots_left: u64,
     /// The keys that were moved since the pool was opened.
     pub keys: u64,
@@ -41,9 +43,9 @@ impl MoveCounters {
         *self.last_error.lock() = Some(what);
     }
 
-    pub(crate) fn progress(&self, slots_left: u64) -> MoveProgress {
+    pub(crate) fn progress(&self) -> MoveProgress {
         MoveProgress {
-            slots_left,
+            slots_left: self.slots_left.load(Relaxed),
             keys: self.keys.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
             failures: self.failures.load(Relaxed),

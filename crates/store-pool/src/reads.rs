@@ -223,7 +223,7 @@ impl Pool {
         };
         let routes = shared.routes.read();
         let _calls = self.begin_reads()?;
-        listing::objects(&self.all_stores()?, routes.donors(), bucket, request)
+        listing::objects(&self.all_stores()?, &routes.donors(), bucket, request)
     }
 
     /// Lists versions like [`Store::list_versions`].
@@ -241,7 +241,7 @@ impl Pool {
         };
         let routes = shared.routes.read();
         let _calls = self.begin_reads()?;
-        listing::versions(&self.all_stores()?, routes.donors(), bucket, request)
+        listing::versions(&self.all_stores()?, &routes.donors(), bucket, request)
     }
 
     /// Lists uploads like [`Store::list_uploads`].
@@ -259,6 +259,6 @@ impl Pool {
         };
         let routes = shared.routes.read();
         let _calls = self.begin_reads()?;
-        listing::uploads(&self.all_stores()?, routes.donors(), bucket, request)
+        listing::uploads(&self.all_stores()?, &routes.donors(), bucket, request)
     }
 }

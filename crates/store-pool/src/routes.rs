@@ -1,5 +1,7 @@
 //! Where the keys of an open pool are.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use crate::slots::SlotHash;
 use crate::table::Table;
 
@@ -17,6 +19,9 @@ pub(crate) struct Routes {
     routes: Box<[Route]>,
     /// For each member, `true` if keys are being moved from it.
     donors: Box<[bool]>,
+    /// `true` once no member has keys to move. A call that looks at an old member nevertheless finds
+    /// nothing there.
+    are_moves_over: AtomicBool,
 }
 
 impl Routes {
@@ -33,16 +38,27 @@ impl Routes {
         let routes: Box<[Route]> = table.slots.iter().map(route).collect();
         let mut donors: Box<[bool]> = table.members.iter().map(|_| false).collect();
         routes.iter().filter_map(|route| route.from).for_each(|from| donors[from] = true);
-        Self { hash: SlotHash::new(table.hash_key), routes, donors }
+        let are_moves_over = AtomicBool::new(false);
+        Self { hash: SlotHash::new(table.hash_key), routes, donors, are_moves_over }
     }
 
     /// Returns the route of a key.
     pub(crate) fn route(&self, bucket: &str, key: &str) -> Route {
-        self.routes[self.hash.slot(bucket, key)]
+        let route = self.routes[self.hash.slot(bucket, key)];
+        match self.are_moves_over.load(Relaxed) {
+            true => Route { from: None, ..route },
+            false => route,
+        }
     }
 
-    /// Returns `true` for each member from which keys are being moved.
-    pub(crate) fn donors(&self) -> &[bool] {
-        &self.donors
+    /// Returns for each member whether keys are being moved from it.
+    pub(crate) fn donors(&self) -> Vec<bool> {
+        let are_moves_over = self.are_moves_over.load(Relaxed);
+        self.donors.iter().map(|is_donor| *is_donor && !are_moves_over).collect()
+    }
+
+    /// Ends all moves, without waiting for the calls that use these routes.
+    pub(crate) fn end_moves(&self) {
+        self.are_moves_over.store(true, Relaxed);
     }
 }

@@ -2,6 +2,7 @@
 //! members, and then in force.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use haul_disk::Disk;
 use haul_file_store::Result;
@@ -54,20 +55,48 @@ impl Shared {
     /// # Errors
     /// A failed write of a member: then the previous table stays in force, and opening the pool may
     /// find either.
+    ///
+    /// [`Self::end_moves`] does not wait.
     pub(crate) fn change_table(
         &self,
         members: &[Member],
         change: impl FnOnce(&mut Table),
     ) -> Result<()> {
         let mut table = self.table.lock();
+        let changed = self.write_changed(&table, members, change)?;
+        *self.routes.write() = Routes::new(&changed);
+        self.moves.slots_left.store(changed.slots_to_move(), Relaxed);
+        *table = changed;
+        Ok(())
+    }
+
+    /// Ends the moves of all slots, whose old members have no keys of them. Calls that still look at
+    /// an old member find nothing there, so that no call waits for another one.
+    ///
+    /// # Errors
+    /// Fails like [`Self::change_table`].
+    pub(crate) fn end_moves(&self, members: &[Member]) -> Result<()> {
+        let mut table = self.table.lock();
+        let changed = self.write_changed(&table, members, Table::end_moves)?;
+        self.routes.read().end_moves();
+        self.moves.slots_left.store(changed.slots_to_move(), Relaxed);
+        *table = changed;
+        Ok(())
+    }
+
+    /// Writes a changed table to the files of all members.
+    fn write_changed(
+        &self,
+        table: &Table,
+        members: &[Member],
+        change: impl FnOnce(&mut Table),
+    ) -> Result<Table> {
         let mut changed = table.clone();
         change(&mut changed);
         changed.generation += 1;
         update_log_ends(&mut changed, members);
         write_table(&changed, &self.disks)?;
-        *self.routes.write() = Routes::new(&changed);
-        *table = changed;
-        Ok(())
+        Ok(changed)
     }
 }
 

@@ -69,6 +69,11 @@ impl Table {
         self.members.iter().find(|member| member.number == number)
     }
 
+    /// Returns `true` if `entry` of another table describes a member of this one.
+    pub(crate) fn has_member(&self, entry: &MemberEntry) -> bool {
+        self.member(entry.number).is_some_and(|member| member.id == entry.id)
+    }
+
     /// Adds a member without slots. Its number is the next one or a greater one.
     pub(crate) fn add(&mut self, number: u16, id: u128, dir: String) {
         self.members.push(MemberEntry { number, id, dir, log_end: 0, is_leaving: false });
@@ -88,6 +93,18 @@ impl Table {
     /// Returns `true` while keys are being moved.
     pub(crate) fn has_moves(&self) -> bool {
         self.slots.iter().any(|slot| slot.from.is_some())
+    }
+
+    /// Ends the move of all slots.
+    pub(crate) fn end_moves(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.from = None);
+    }
+
+    /// Returns the number of slots whose keys are being moved, or will be.
+    pub(crate) fn slots_to_move(&self) -> u64 {
+        let leaves = |number: u16| self.member(number).is_some_and(|member| member.is_leaving);
+        let must_move = |slot: &&Slot| slot.from.is_some() || leaves(slot.member);
+        self.slots.iter().filter(must_move).count() as u64
     }
 
     /// Returns the owner of each slot.

@@ -63,6 +63,7 @@ impl Backend {
                 .unwrap_or_default(),
             event_queues: events.as_deref().map(EventTargets::queues),
             enforces_quotas: true,
+            adds_directories: true,
             accepted_losses: args.accept_loss.clone(),
             refill: args.refill.clone(),
             copies: copies.clone().map(|copies| copies as _),
@@ -74,10 +75,6 @@ impl Backend {
             copies.as_ref().and_then(|copies| copies.take_failure()).unwrap_or(failure)
         })?;
         store.set_move_rate(args.move_rate);
-        for dir in &args.accept_loss {
-            let dir = dir.display();
-            print_message(&format!("{dir} is not in the store: remove its --accept-loss"));
-        }
         if let Some(dir) = &args.refill {
             print_refill(&store, dir, copies.as_deref());
         }

@@ -60,6 +60,44 @@ fn wait_for_moves(serving: &Serving) {
     });
 }
 
+/// Asserts that the store in `d1` gets no directory that does not exist, and none by a command.
+fn assert_mistyped_directories_are_refused(place: &TestDir) {
+    let refused = |arguments: &[&str]| place.run(arguments).code(3).stderr().to_owned();
+    let both = ["--data", "d1", "--data", "absent"];
+    let absent = refused(&[&["serve", "--listen", "127.0.0.1:0"], &both[..]].concat());
+    assert!(absent.contains("absent does not exist; create it"), "{absent}");
+    fs::create_dir(place.path("absent")).unwrap();
+    let read_only = refused(&[&["store", "ls"], &both[..]].concat());
+    assert!(read_only.contains("absent is not in the store"), "{read_only}");
+    assert_eq!(fs::read_dir(place.path("absent")).unwrap().count(), 0);
+}
+
+/// Loses `d3` beside `d2` for good, and adds it again.
+fn lose_for_good(place: &TestDir) {
+    fs::rename(place.path("d3"), place.path("gone")).unwrap();
+    fs::create_dir(place.path("d4")).unwrap();
+    let mut serving = serve(place, &["d2", "d4"], &[]);
+    assert!(serving.stderr_line().contains("d4 is not added to the store while another disk is"));
+    stop(serving);
+    let mut serving = serve(place, &["d2"], &["--accept-loss", "d3"]);
+    assert!(serving.stderr_line().contains("accepted the loss of d3"));
+    let (_, listing) = serving.request("GET", "/b-1?list-type=2", b"");
+    let left = String::from_utf8_lossy(&listing).matches("<Contents>").count();
+    assert!((30..=70).contains(&left), "{left}");
+    put(&serving, 0..100);
+    assert_eq!(read(&serving, 0..100), 100);
+    stop(serving);
+    let refused = place.run(&["serve", "--data", "d2", "--data", "gone"]).code(3);
+    assert!(refused.stderr().contains("gone is no longer a member of the pool"));
+    let mut again = serve(place, &["d2"], &["--accept-loss", "d3"]);
+    assert!(again.stderr_line().contains("d3 is not in the store: remove its --accept-loss"));
+    stop(again);
+    fs::create_dir(place.path("d3")).unwrap();
+    let serving = serve(place, &["d2", "d3"], &[]);
+    wait_for_moves(&serving);
+    stop(serving);
+}
+
 #[test]
 fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     let place = TestDir::new();
@@ -67,6 +105,11 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     put(&serving, 0..60);
     assert!(admin(&serving, "/stats.json").contains("\"disks\":null"));
     stop(serving);
+
+    assert_mistyped_directories_are_refused(&place);
+    for dir in ["d2", "d3"] {
+        fs::create_dir(place.path(dir)).unwrap();
+    }
 
     // Two disks join, and the server is killed while keys move.
     let serving = serve(&place, &["d1", "d2", "d3"], &["--disk-kind", "rotating"]);
@@ -111,20 +154,7 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     assert_eq!(read(&serving, 0..100), 100);
     stop(serving);
 
-    // One more is lost for good.
-    fs::rename(place.path("d3"), place.path("gone")).unwrap();
-    let serving = serve(&place, &["d2"], &["--accept-loss", "d3"]);
-    let (_, listing) = serving.request("GET", "/b-1?list-type=2", b"");
-    let left = String::from_utf8_lossy(&listing).matches("<Contents>").count();
-    assert!((30..=70).contains(&left), "{left}");
-    put(&serving, 0..100);
-    assert_eq!(read(&serving, 0..100), 100);
-    stop(serving);
-    let refused = place.run(&["serve", "--data", "d2", "--data", "gone"]).code(3);
-    assert!(refused.stderr().contains("gone is no longer a member of the pool"));
-    let serving = serve(&place, &["d2", "d3"], &[]);
-    wait_for_moves(&serving);
-    stop(serving);
+    lose_for_good(&place);
 
     // The commands work on all disks.
     let both = ["--data", "d2", "--data", "d3"];

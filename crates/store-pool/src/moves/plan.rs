@@ -28,6 +28,12 @@ pub(crate) fn spread_slots(table: &mut Table, weight: impl Fn(usize) -> u64) -> 
     true
 }
 
+/// Returns `true` if slots must be spread: a member that leaves has some, or one that stays has none.
+pub(crate) fn must_spread(table: &Table) -> bool {
+    let owners = table.owners();
+    table.members.iter().any(|member| member.is_leaving == owners.contains(&member.number))
+}
+
 /// The slots, of a hundred, that a member may have too many before any is moved: disks of the same
 /// model differ in size by a little.
 const UNEVEN_MAX: usize = 2;
@@ -47,9 +53,13 @@ fn is_even(owners: &[u16], spread: &[u16], table: &Table) -> bool {
     !is_necessary && count * 100 <= owners.len() * UNEVEN_MAX
 }
 
-/// Gives the slots of a member that is lost to the members that stay. Its keys are lost.
+/// Gives the slots of a member that is lost to the members that stay. Its keys are lost. If only
+/// members are left that were leaving, they stay.
 pub(crate) fn give_up(table: &mut Table, lost: u16, weight: impl Fn(u16) -> u64) {
     table.members.retain(|member| member.number != lost);
+    if table.members.iter().all(|member| member.is_leaving) {
+        table.members.iter_mut().for_each(|member| member.is_leaving = false);
+    }
     let staying = table.members.iter().filter(|member| !member.is_leaving);
     let shares: Vec<Share> = staying
         .map(|member| Share { member: member.number, weight: weight(member.number) })
@@ -68,11 +78,6 @@ pub(crate) fn give_up(table: &mut Table, lost: u16, weight: impl Fn(u16) -> u64)
             slot.from = None;
         }
     }
-}
-
-/// Ends the move of all slots.
-pub(crate) fn end_moves(table: &mut Table) {
-    table.slots.iter_mut().for_each(|slot| slot.from = None);
 }
 
 #[cfg(test)]
@@ -102,7 +107,7 @@ mod tests {
         };
         assert!(two.slots.iter().all(is_right));
         assert!(!spread_slots(&mut two, |position| position as u64), "a move is under way");
-        end_moves(&mut two);
+        two.end_moves();
         assert!(!spread_slots(&mut two, |_| 1));
     }
 
@@ -110,7 +115,7 @@ mod tests {
     fn leaving_member_loses_all_slots() {
         let mut three = table(3);
         spread_slots(&mut three, |_| 1);
-        end_moves(&mut three);
+        three.end_moves();
         three.members[1].is_leaving = true;
         assert!(spread_slots(&mut three, |_| 1));
         assert_eq!((count(&three, 1), count(&three, 0) + count(&three, 2)), (0, 4096));
@@ -123,7 +128,7 @@ mod tests {
     fn small_difference_moves_nothing() {
         let mut two = table(2);
         spread_slots(&mut two, |_| 1000);
-        end_moves(&mut two);
+        two.end_moves();
         assert!(!spread_slots(&mut two, |position| 1000 + 50 * position as u64));
         assert!(spread_slots(&mut two, |position| 1000 * (1 + position as u64)));
     }
@@ -132,7 +137,7 @@ mod tests {
     fn slots_of_a_lost_member_go_to_the_others() {
         let mut three = table(3);
         spread_slots(&mut three, |_| 1);
-        end_moves(&mut three);
+        three.end_moves();
         let before = three.clone();
         // Some slots of the lost member are on their way to it, and some from it.
         three.slots[before.slots.iter().position(|slot| slot.member == 1).unwrap()].from = Some(2);
@@ -145,6 +150,33 @@ mod tests {
         }
         let difference = count(&three, 0).abs_diff(count(&three, 2));
         assert!(difference <= 2, "{difference}");
+    }
+
+    #[test]
+    fn members_that_were_leaving_stay_if_no_other_is_left() {
+        let mut two = table(2);
+        spread_slots(&mut two, |_| 1);
+        two.end_moves();
+        two.members[0].is_leaving = true;
+        assert!(spread_slots(&mut two, |_| 1));
+        give_up(&mut two, 1, |_| 1);
+        assert!(!two.members[0].is_leaving && !two.has_moves() && !must_spread(&two));
+        assert_eq!(count(&two, 0), two.slots.len());
+    }
+
+    #[test]
+    fn slots_must_be_spread_while_a_member_has_none_or_leaves_with_some() {
+        let mut three = table(3);
+        assert!(must_spread(&three));
+        spread_slots(&mut three, |_| 1);
+        assert!(!must_spread(&three));
+        three.members[0].is_leaving = true;
+        assert!(must_spread(&three) && !spread_slots(&mut three, |_| 1), "a move is under way");
+        three.end_moves();
+        assert!(spread_slots(&mut three, |_| 1) && !must_spread(&three));
+        // A loss gives the slots that were on their way back to the member that leaves.
+        give_up(&mut three, 1, |_| 1);
+        assert!(must_spread(&three));
     }
 
     #[test]

@@ -9,9 +9,10 @@ use haul_file_store::{Error, Result};
 
 use crate::member::Member;
 use crate::moves::move_key;
-use crate::moves::plan::end_moves;
+use crate::moves::plan::{must_spread, spread_slots};
 use crate::shared::Shared;
 use crate::stop::Stop;
+use crate::weights::weights;
 
 /// The keys that are looked up together.
 const PAGE_KEYS: usize = 1000;
@@ -19,31 +20,55 @@ const PAGE_KEYS: usize = 1000;
 /// The threads that move keys, so that they share the syncs of both logs.
 const THREADS: usize = 16;
 
-/// Moves the keys of all moving slots, and ends the moves if none is left.
+/// Moves the keys of all moving slots, and then those of slots that could not be spread before,
+/// because a slot has one old member.
 ///
 /// 1. Moves each key that an old member still has. After a crash, the pool continues: a key that was
 ///    copied and not removed is only removed.
 /// 2. Writes the table without old members. Before that, a crash leaves slots without keys to move.
+/// 3. Spreads the slots, if a member waits for some or leaves with some, and begins again.
 ///
 /// # Errors
 /// The first failure, after all keys were tried: the moves then go on later.
 pub(crate) fn move_keys(members: &[Member], shared: &Shared, stop: &Stop) -> Result<()> {
-    let donors: Vec<usize> = {
-        let routes = shared.routes.read();
-        (0..members.len()).filter(|member| routes.donors()[*member]).collect()
-    };
-    if donors.is_empty() {
-        return Ok(());
+    loop {
+        let donors = shared.routes.read().donors();
+        let mut outcome = Ok(());
+        for donor in (0..members.len()).filter(|member| donors[*member]) {
+            outcome = outcome.and(empty_member(members, shared, donor, stop));
+        }
+        outcome?;
+        if stop.is_requested() {
+            return Ok(());
+        }
+        if donors.contains(&true) {
+            if leaves_with_events(members, shared) {
+                return Ok(());
+            }
+            shared.end_moves(members)?;
+        }
+        if !begin_moves(members, shared)? {
+            return Ok(());
+        }
     }
-    let mut outcome = Ok(());
-    for donor in donors {
-        outcome = outcome.and(empty_member(members, shared, donor, stop));
+}
+
+/// Spreads the slots if they must be. Returns `true` if moves have begun.
+///
+/// Waits for all calls of keys, and all new ones wait for it. Therefore it does nothing while a call
+/// takes long, and is repeated later.
+fn begin_moves(members: &[Member], shared: &Shared) -> Result<bool> {
+    let mut table = shared.table.lock().clone();
+    let is_busy = |member: &Member| member.store().is_err() || member.waiting().calls > 0;
+    if !must_spread(&table) || shared.unsettled.is_some() || members.iter().any(is_busy) {
+        return Ok(false);
     }
-    outcome?;
-    if stop.is_requested() || leaves_with_events(members, shared) {
-        return Ok(());
+    let weights = weights(members);
+    if !spread_slots(&mut table, |position| weights[position]) {
+        return Ok(false);
     }
-    shared.change_table(members, end_moves)
+    shared.change_table(members, |changed| changed.slots = table.slots)?;
+    Ok(true)
 }
 
 /// Returns `true` if a member that leaves still has queued events, which do not move: it stays until

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_disk::{Disk, LOCK_NAME, OsDisk, error_chain};
+use haul_file_store::is_root_name;
 
 use crate::clearing::LOST_AND_FOUND;
 use crate::opening::plan::Found;
@@ -13,7 +14,7 @@ use crate::pool_file::{self, Copies};
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) dir: PathBuf,
-    /// `None` if the directory does not exist yet.
+    /// `None` if the directory does not exist, or cannot be opened.
     pub(crate) disk: Option<Arc<dyn Disk>>,
     pub(crate) found: Found,
     /// `true` for a member that was restored from its copy, and has the buckets of the copy.
@@ -24,7 +25,7 @@ pub(crate) struct Place {
 pub(crate) fn look(dir: &Path) -> Place {
     let dir = dir.to_path_buf();
     match dir.try_exists() {
-        Ok(false) => return Place::without_disk(dir, Found::Nothing),
+        Ok(false) => return Place::without_disk(dir, Found::Absent),
         Ok(true) => {}
         Err(error) => return Place::without_disk(dir, Found::Unreadable(error.to_string())),
     }
@@ -35,7 +36,7 @@ pub(crate) fn look(dir: &Path) -> Place {
 }
 
 impl Place {
-    fn without_disk(dir: PathBuf, found: Found) -> Self {
+    pub(crate) fn without_disk(dir: PathBuf, found: Found) -> Self {
         Self { dir, disk: None, found, is_restored: false }
     }
 
@@ -64,11 +65,17 @@ fn contents(disk: &dyn Disk) -> Found {
         Ok(Copies::None) => {}
         Err(error) => return Found::Unreadable(error_chain(&error)),
     }
-    match disk.list("") {
-        Ok(names) if names.iter().all(|name| [LOCK_NAME, LOST_AND_FOUND].contains(&&**name)) => {
-            Found::Nothing
+    let names = match disk.list("") {
+        Ok(names) => names,
+        Err(error) => return Found::Unreadable(error_chain(&error)),
+    };
+    let mut names =
+        names.into_iter().filter(|name| ![LOCK_NAME, LOST_AND_FOUND].contains(&&**name));
+    match names.next() {
+        None => Found::Nothing,
+        Some(first) if is_root_name(&first) || names.any(|name| is_root_name(&name)) => {
+            Found::Store
         }
-        Ok(_) => Found::Store,
-        Err(error) => Found::Unreadable(error_chain(&error)),
+        Some(first) => Found::Foreign(first),
     }
 }

@@ -1,13 +1,14 @@
 //! Opens a pool.
 
+mod former;
 pub(crate) mod look;
 pub(crate) mod plan;
 mod refill;
 pub(crate) mod stores;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use haul_disk::{Disk, error_chain};
 use haul_file_store::{Error, Options, RecoveryReport, Result, Store};
@@ -16,7 +17,8 @@ use haul_sync::{Mutex, ShardedRwLock};
 use crate::copies::{CopiedBy, Copies, OpenWith};
 use crate::member::Member;
 use crate::membership::Membership;
-use crate::moves::plan::{end_moves, give_up, spread_slots};
+use crate::moves::plan::{must_spread, spread_slots};
+use crate::opening::former::{give_up_lost, remove_gone};
 use crate::opening::look::{Place, look};
 use crate::opening::plan::{Found, OpenPlan, Plan, plan};
 use crate::opening::refill::{refill, take_over_buckets};
@@ -27,8 +29,9 @@ use crate::progress::MoveCounters;
 use crate::routes::Routes;
 use crate::settling::settle;
 use crate::shared::{Shared, update_log_ends, write_table};
-use crate::table::{MEMBER_MAX, MemberEntry, Table};
+use crate::table::{MEMBER_MAX, Table};
 use crate::upkeep::Upkeep;
+use crate::weights::weights;
 
 /// What opening a pool found and did in one directory.
 #[derive(Debug)]
@@ -48,13 +51,18 @@ pub struct OpenReport {
     pub members: Vec<OpenedMember>,
     /// The directories that were given and have left the pool: all of their keys are in others.
     pub left: Vec<PathBuf>,
+    /// The directories of members whose loss was accepted.
+    pub given_up: Vec<PathBuf>,
+    /// The directories that were given and not added, because a member is missing.
+    pub not_added: Vec<PathBuf>,
 }
 
 impl Pool {
     /// Opens the pool in `dirs`, in any order. One directory alone is a store of its own, unless it
     /// is a member of a larger pool. Several directories without a pool become one: at most one of
     /// them has a store with buckets, whose keys are then spread over all of them in the
-    /// background. An empty directory beside all members of a pool joins it in the same way.
+    /// background. An empty directory beside all members of a pool joins it in the same way. A
+    /// directory that does not exist is created for a new store only.
     ///
     /// A member that cannot be opened is missing: calls for its keys fail with
     /// [`Error::MemberMissing`], and all others are served. So is a member whose log ends before a
@@ -68,7 +76,8 @@ impl Pool {
     ///    changes of buckets are completed.
     /// 4. Lets new directories join, one after the other: a new one has its file before another
     ///    member lists it, so that a crash leaves a pool with or without it.
-    /// 5. Begins to move slots to them, and continues moves.
+    /// 5. Begins to move slots to them, and continues moves. While earlier moves go on, a new member
+    ///    gets its slots later.
     ///
     /// # Errors
     /// Fails like [`Store::open`] for a store of its own, or if no member can be opened;
@@ -89,9 +98,9 @@ impl Pool {
     /// lacked is lost. The lost disk is refused if it comes back.
     ///
     /// # Errors
-    /// Fails like [`Pool::open`]; [`Error::Invalid`] if a directory whose loss is accepted is the
-    /// directory of a member that is there, or if yet another member is missing; [`Error::Invalid`]
-    /// if a directory to refill is not in `dirs` or not empty, or if not exactly one member is
+    /// Fails like [`Pool::open`]; [`Error::Invalid`] if a directory whose loss is accepted has its
+    /// member, whether it was given in `dirs` or not, or if yet another member is missing;
+    /// [`Error::Invalid`] if a directory to refill is not in `dirs` or not empty, or if not exactly one member is
     /// missing; the errors of [`Copies`].
     ///
     /// # Durability
@@ -104,19 +113,24 @@ impl Pool {
         options.check()?;
         // The directories of a pool are recorded, for messages to a process in another directory.
         let absolute = |dir: &Path| std::path::absolute(dir).unwrap_or_else(|_| dir.to_path_buf());
-        let lost: Vec<PathBuf> = with.lost.iter().map(|dir| absolute(dir)).collect();
+        let lost = with.lost.iter().map(|dir| look(&absolute(dir))).collect::<Vec<_>>();
         let refill = with.refill.map(absolute);
-        let with = &OpenWith { lost: &lost, refill: refill.as_deref(), ..*with };
+        let with = &OpenWith { refill: refill.as_deref(), ..*with };
         if let [only] = dirs {
             let place = look(only);
+            let has_pool_files = match place.found {
+                Found::Member(_) | Found::Refilling => true,
+                // The table of its pool may be damaged.
+                Found::Unreadable(_) => place.disk.is_some(),
+                _ => false,
+            };
             // A store of its own refuses another program's directory before it is changed.
-            if !matches!(place.found, Found::Member(_) | Found::Refilling) && with.refill.is_none()
-            {
+            if !has_pool_files && with.refill.is_none() {
                 return Self::open_single(only, None, with, options);
             }
         }
         let places = dirs.iter().map(|dir| look(&absolute(dir))).collect();
-        Self::open_places(places, with, options)
+        Self::open_places(places, &lost, with, options)
     }
 
     /// Opens the pool in the roots of any disks, such as simulated ones, like
@@ -130,7 +144,9 @@ impl Pool {
         options: &Options,
     ) -> Result<(Self, OpenReport)> {
         options.check()?;
-        Self::open_places(disks.iter().map(Place::on_disk).collect(), with, options)
+        let lost = with.lost.iter().map(|dir| Place::without_disk(dir.clone(), Found::Absent));
+        let places = disks.iter().map(Place::on_disk).collect();
+        Self::open_places(places, &lost.collect::<Vec<_>>(), with, options)
     }
 
     /// Opens the store in a directory, or in the root of a disk.
@@ -157,12 +173,13 @@ impl Pool {
         }
         let dir = store.dir().to_path_buf();
         let opened = OpenedMember { dir, recovery, has_joined: false };
-        let report = OpenReport { members: vec![opened], left: Vec::new() };
+        let report = OpenReport { members: vec![opened], ..OpenReport::default() };
         Ok((Self::from(store), report))
     }
 
     fn open_places(
         places: Vec<Place>,
+        lost: &[Place],
         with: &OpenWith<'_>,
         options: &Options,
     ) -> Result<(Self, OpenReport)> {
@@ -171,7 +188,7 @@ impl Pool {
         let found = names.iter().map(String::as_str);
         let found: Vec<_> = found.zip(places.iter().map(|place| place.found.clone())).collect();
         let invalid = |what: &str| Err(Error::Invalid { what: what.to_owned() });
-        match plan(&found).map_err(|what| Error::Invalid { what })? {
+        match plan(&found, !with.keeps_members).map_err(|what| Error::Invalid { what })? {
             Plan::Single | Plan::Begin { .. } if with.refill.is_some() => {
                 invalid("nothing can be refilled: no directory has a member of a pool")
             }
@@ -186,18 +203,20 @@ impl Pool {
             }
             Plan::Begin { first } => begin(places, first, with, options),
             Plan::Open(mut plan) => {
-                give_up_lost(&mut plan, with.lost)?;
-                open(places, plan, with, options)
+                let given_up = give_up_lost(&mut plan, lost)?;
+                let (pool, report) = open(places, plan, with, options)?;
+                Ok((pool, OpenReport { given_up, ..report }))
             }
         }
     }
 
-    /// Lets a member leave the pool: its keys are moved to the others in the background. It has left
-    /// when it has no slots; the pool then opens without it.
+    /// Lets a member leave the pool: its keys are moved to the others in the background, after those
+    /// that are being moved already. It has left when it has no slots; the pool then opens without
+    /// it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if no member has this directory, if it is the last one that stays, or
-    /// while other keys are being moved; [`Error::MemberMissing`]; a failed write of a member.
+    /// [`Error::Invalid`] if no member has this directory, or if it is the last one that stays;
+    /// [`Error::MemberMissing`]; a failed write of a member.
     ///
     /// # Durability
     /// The decision survives a power cut when this returns.
@@ -221,9 +240,8 @@ impl Pool {
         let weights = weights(&self.members);
         let mut leaving = table;
         leaving.members[position].is_leaving = true;
-        if !spread_slots(&mut leaving, |member| weights[member]) && leaving.has_moves() {
-            return invalid(format!("{name} cannot leave while keys are moved between members"));
-        }
+        // Otherwise the thread that moves keys spreads the slots later.
+        spread_slots(&mut leaving, |member| weights[member]);
         if let Some(mut upkeep) = self.upkeep.take() {
             upkeep.stop();
         }
@@ -261,6 +279,7 @@ fn begin(
         return Err(Error::Invalid { what: "a pool has at least one directory".to_owned() });
     };
     let joining: Vec<OpenedStore> = opened.collect();
+    [&first].into_iter().chain(&joining).try_for_each(check_unchanged)?;
     joining.iter().try_for_each(check_joining)?;
     let name = first.dir.display().to_string();
     let table = Table::with_one_member(random_id()?, random_id()?, name);
@@ -268,7 +287,8 @@ fn begin(
     let stores = vec![MemberStore { dir: first.dir.clone(), opened: Ok(first) }];
     let (pool, members) =
         Opened { table, stores, joining, must_write: true }.finish(with.copies)?;
-    Ok((pool, OpenReport { members, left: Vec::new() }))
+    options.lifecycle_gate().open();
+    Ok((pool, OpenReport { members, ..OpenReport::default() }))
 }
 
 /// Opens the members of a pool that exists.
@@ -281,8 +301,11 @@ fn open(
     let mut places: Vec<Option<Place>> = places.into_iter().map(Some).collect();
     remove_gone(&mut plan);
     let target = with.refill.map(|dir| refill::target(&plan, &places, dir)).transpose()?.flatten();
-    let OpenPlan { mut table, members, joining, left, mut must_write } = plan;
-    let left = left.iter().filter_map(|index| Some(places[*index].take()?.dir)).collect();
+    let OpenPlan { mut table, members, joining, left, mut waiting, mut must_write } = plan;
+    waiting.retain(|index| target.as_ref().is_none_or(|target| target.place != *index));
+    let [left, not_added] = [left, waiting].map(|indexes| {
+        indexes.iter().filter_map(|index| Some(places[*index].take()?.dir)).collect()
+    });
     let mut chosen = Vec::new();
     for (entry, member) in table.members.iter().zip(&members) {
         if let Ok(index) = member {
@@ -309,6 +332,8 @@ fn open(
     let mut opened = options.open_all(chosen).into_iter();
     let mut stores = member_stores(&mut table, members, &mut opened)?;
     let joining = opened.collect::<Result<Vec<OpenedStore>>>()?;
+    let found = stores.iter().filter_map(|store| store.opened.as_ref().ok());
+    found.chain(&joining).try_for_each(check_unchanged)?;
     joining.iter().try_for_each(check_joining)?;
     if let Some(target) = target
         && let Some(place) = places[target.place].take()
@@ -328,7 +353,8 @@ fn open(
         });
     }
     let (pool, members) = Opened { table, stores, joining, must_write }.finish(with.copies)?;
-    Ok((pool, OpenReport { members, left }))
+    options.lifecycle_gate().open();
+    Ok((pool, OpenReport { members, left, not_added, given_up: Vec::new() }))
 }
 
 /// Takes the store of each member that has a directory from `opened`.
@@ -357,58 +383,6 @@ fn member_stores(
     Ok(stores)
 }
 
-/// Gives the slots of the members in `lost` to the others.
-fn give_up_lost(plan: &mut OpenPlan, lost: &[PathBuf]) -> Result<()> {
-    let invalid = |what: String| Err(Error::Invalid { what });
-    for dir in lost {
-        let name = dir.display().to_string();
-        let mut entries = plan.table.members.iter().zip(&plan.members);
-        let is_lost = |(entry, found): (&MemberEntry, &std::result::Result<usize, String>)| {
-            entry.dir == name && found.is_err()
-        };
-        let Some(position) = entries.position(is_lost) else {
-            match plan.table.members.iter().any(|entry| entry.dir == name) {
-                true => return invalid(format!("{name} is not missing, so that it is not lost")),
-                false => continue,
-            }
-        };
-        drop(plan.members.remove(position));
-        let number = plan.table.members[position].number;
-        let sizes = |number| {
-            let entry = plan.table.member(number)?;
-            size(Path::new(&entry.dir))
-        };
-        let sizes: BTreeMap<u16, u64> = (plan.table.members.iter())
-            .filter_map(|entry| Some((entry.number, sizes(entry.number)?)))
-            .collect();
-        give_up(&mut plan.table, number, |number| sizes.get(&number).copied().unwrap_or(1));
-        // The lost disk may have the table of one more change, which the others did not get.
-        plan.table.generation += 2;
-        plan.must_write = true;
-    }
-    if !lost.is_empty() && plan.members.iter().any(std::result::Result::is_err) {
-        return invalid("another member is missing, too; nothing was accepted".to_owned());
-    }
-    Ok(())
-}
-
-/// Removes the members that have left from the table, which is written when the pool is opened.
-fn remove_gone(plan: &mut OpenPlan) {
-    let table = &mut plan.table;
-    let mut members = std::mem::take(&mut plan.members).into_iter();
-    for entry in table.members.clone() {
-        let member = members.next();
-        if entry.is_leaving && !table.has_slots(entry.number) {
-            table.members.retain(|member| member.number != entry.number);
-            table.generation += 1;
-            plan.must_write = true;
-            plan.left.extend(member.and_then(std::result::Result::ok));
-        } else {
-            plan.members.extend(member);
-        }
-    }
-}
-
 /// Checks that a directory can join: its keys would not be in their slots.
 fn check_joining(opened: &OpenedStore) -> Result<()> {
     if opened.store.stats().buckets == 0 {
@@ -419,6 +393,20 @@ fn check_joining(opened: &OpenedStore) -> Result<()> {
         "{dir} has a store with buckets, which cannot join a pool: list it first to begin a pool \
          with it, or copy its objects"
     );
+    Err(Error::Invalid { what })
+}
+
+/// Checks that no other process changed the pool before its directories were locked.
+fn check_unchanged(opened: &OpenedStore) -> Result<()> {
+    let file = |found: &Found| match found {
+        Found::Member(file) => Some(file.clone()),
+        _ => None,
+    };
+    if file(&Place::on_disk(&opened.disk).found) == file(&opened.found) {
+        return Ok(());
+    }
+    let dir = opened.dir.display();
+    let what = format!("{dir}: another process changed the pool meanwhile; try again");
     Err(Error::Invalid { what })
 }
 
@@ -524,7 +512,7 @@ fn settled(
         .err()
         .map(|error| format!("the buckets of the members differ: {}", error_chain(&error)));
     let is_whole = open.len() == members.len();
-    if is_whole && unsettled.is_none() && has_joined {
+    if is_whole && unsettled.is_none() && (has_joined || must_spread(&table)) {
         let weights = weights(&members);
         if spread_slots(&mut table, |position| weights[position]) {
             table.generation += 1;
@@ -532,7 +520,7 @@ fn settled(
         }
         if open.iter().all(|store| store.stats().buckets == 0) {
             // A new pool has no keys to move.
-            end_moves(&mut table);
+            table.end_moves();
         }
     }
     update_log_ends(&mut table, &members);
@@ -541,29 +529,18 @@ fn settled(
         // Without the new positions of the logs, only an older copy of a member is noticed later.
         _ => {}
     }
+    let moves = MoveCounters::default();
+    moves.slots_left.store(table.slots_to_move(), Relaxed);
     let shared = Arc::new(Shared {
         routes: ShardedRwLock::new(Routes::new(&table)),
         table: Mutex::new(table),
         bucket_changes: Mutex::default(),
         unsettled,
         disks,
-        moves: MoveCounters::default(),
+        moves,
         pace: Pace::default(),
     });
     let members = Arc::new(members);
     let upkeep = Some(Upkeep::start(&members, &shared)?);
     Ok(Pool { members, shared: Some(shared), upkeep })
-}
-
-/// Returns the size of each member's file system, by which slots are spread; 1 for each if a size
-/// is unknown.
-fn weights(members: &[Member]) -> Vec<u64> {
-    let sizes: Option<Vec<u64>> = members.iter().map(|member| size(&member.dir)).collect();
-    sizes.unwrap_or_else(|| vec![1; members.len()])
-}
-
-/// Returns the size of a directory's file system, in bytes.
-pub(crate) fn size(dir: &Path) -> Option<u64> {
-    let stat = rustix::fs::statvfs(dir).ok()?;
-    stat.f_blocks.checked_mul(stat.f_frsize).filter(|bytes| *bytes > 0)
 }

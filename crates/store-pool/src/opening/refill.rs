@@ -62,7 +62,7 @@ pub(super) fn target(
 
 /// Checks that a directory has nothing, or the rest of a refill.
 fn check_empty(found: &Found, dir: &Path) -> Result<()> {
-    if matches!(found, Found::Nothing | Found::Refilling) {
+    if matches!(found, Found::Absent | Found::Nothing | Found::Refilling) {
         return Ok(());
     }
     let dir = dir.display();

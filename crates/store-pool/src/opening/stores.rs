@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::thread;
 
 use haul_disk::{Disk, OsDisk};
-use haul_file_store::{Error, Options, RecoveryReport, Result, SharedQuotas, Store};
+use haul_file_store::{Error, LifecycleGate, Options, RecoveryReport, Result, SharedQuotas, Store};
 
 use crate::copies::Copies;
 use crate::opening::look::Place;
+use crate::opening::plan::Found;
 
 /// A store that was opened, and its directory.
 pub(super) struct OpenedStore {
@@ -16,6 +17,8 @@ pub(super) struct OpenedStore {
     pub(super) dir: PathBuf,
     /// The directory itself, which has the pool file.
     pub(super) disk: Arc<dyn Disk>,
+    /// What the directory had before it was locked.
+    pub(super) found: Found,
     pub(super) store: Arc<Store>,
     pub(super) recovery: RecoveryReport,
     /// `true` if it was restored from its copy, and has the buckets of the copy.
@@ -40,6 +43,8 @@ pub(super) struct Chosen {
 pub(super) struct StoreOptions<'a> {
     options: &'a Options,
     quotas: SharedQuotas,
+    /// Closed until the members have the same lifecycle rules.
+    lifecycle_gate: LifecycleGate,
     members: u64,
     pub(super) copies: Option<&'a dyn Copies>,
 }
@@ -54,7 +59,13 @@ impl<'a> StoreOptions<'a> {
         copies: Option<&'a dyn Copies>,
     ) -> Self {
         let quotas = SharedQuotas::new(options.enforces_quotas);
-        Self { options, quotas, members: members as u64, copies }
+        let lifecycle_gate = LifecycleGate::closed();
+        Self { options, quotas, lifecycle_gate, members: members as u64, copies }
+    }
+
+    /// Returns the gate before the lifecycle rules of all members.
+    pub(super) fn lifecycle_gate(&self) -> &LifecycleGate {
+        &self.lifecycle_gate
     }
 
     /// Returns the description of this process, for locks.
@@ -74,11 +85,12 @@ impl<'a> StoreOptions<'a> {
 
     /// Opens a store.
     pub(super) fn open(&self, chosen: Chosen) -> Result<OpenedStore> {
-        let Chosen { place: Place { dir, disk, is_restored, .. }, number, is_new } = chosen;
+        let Chosen { place: Place { dir, disk, found, is_restored }, number, is_new } = chosen;
         let disk = disk.map_or_else(|| open_or_create(&dir), Ok)?;
         let options = Options {
             member: number,
             shared_quotas: Some(self.quotas.clone()),
+            lifecycle_gate: self.lifecycle_gate.clone(),
             pinned_bytes_max: self.options.pinned_bytes_max / self.members,
             locked_bytes_max: self.options.locked_bytes_max / self.members,
             index_memory_bytes: (self.options.index_memory_bytes / self.members)
@@ -91,7 +103,8 @@ impl<'a> StoreOptions<'a> {
         let options = Options { replication, ..options };
         let (store, recovery) =
             Store::open_on(tiered.unwrap_or_else(|| Arc::clone(&disk)), options)?;
-        Ok(OpenedStore { number, dir, disk, store: Arc::new(store), recovery, is_restored })
+        let store = Arc::new(store);
+        Ok(OpenedStore { number, dir, disk, found, store, recovery, is_restored })
     }
 }
 

@@ -22,8 +22,8 @@ use crate::copies::{CopiedBy, Copies};
 use crate::membership::Membership;
 use crate::opening::look::{Place, look};
 use crate::opening::plan::Found;
+use crate::opening::random_id;
 use crate::opening::stores::open_or_create;
-use crate::opening::{random_id, size};
 use crate::pool_file;
 use crate::restoring::keys::{Holdings, OpenCopy, read_holdings};
 pub use crate::restoring::plan::FoundCopy;
@@ -31,6 +31,7 @@ use crate::restoring::plan::{assign, choose, names};
 use crate::shared::write_table;
 use crate::slots::{Share, SlotHash};
 use crate::table::{MemberEntry, Table};
+use crate::weights::file_system_bytes;
 
 /// A pool that was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,10 +158,10 @@ fn check_places(places: &[Place], membership: &Membership) -> Result<()> {
 fn check_unused(place: &Place) -> Result<()> {
     let dir = place.dir.display();
     let what = match &place.found {
-        Found::Nothing | Found::Refilling => return Ok(()),
+        Found::Absent | Found::Nothing | Found::Refilling => return Ok(()),
         Found::Member(_) if place.is_restored => return Ok(()),
         Found::Unreadable(why) => format!("{dir} cannot be used: {why}"),
-        Found::Store | Found::Member(_) => {
+        Found::Store | Found::Foreign(_) | Found::Member(_) => {
             format!(
                 "{dir} is not empty, so that no copy is restored into it; empty it to start over"
             )
@@ -253,7 +254,8 @@ fn table(membership: &Membership, targets: &[Target], holdings: &Holdings) -> Re
         let id = random_id()?;
         members.push(MemberEntry { number, id, dir, log_end: 0, is_leaving: false });
     }
-    let sizes: Option<Vec<u64>> = targets.iter().map(|target| size(&target.dir)).collect();
+    let sizes: Option<Vec<u64>> =
+        targets.iter().map(|target| file_system_bytes(&target.dir)).collect();
     let sizes = sizes.unwrap_or_else(|| vec![1; targets.len()]);
     let shares = targets.iter().zip(sizes);
     let shares: Vec<Share> =

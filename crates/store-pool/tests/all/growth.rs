@@ -38,6 +38,55 @@ fn store_of_its_own_grows_to_a_pool() {
 }
 
 #[test]
+fn members_that_join_and_leave_during_moves_get_their_slots_afterwards() {
+    let disk = MemoryDisk::default();
+    let own = open(&disk, [0]);
+    own.create_bucket(BUCKET).unwrap();
+    fill(&own, 0..200);
+    own.close().unwrap();
+    let pool = open(&disk, 0..2);
+    pool.set_move_rate(1);
+    drop(pool);
+    // One joins while keys move, and one leaves.
+    let mut pool = open(&disk, 0..3);
+    pool.set_move_rate(1);
+    assert_eq!(pool.members().len(), 3);
+    let leaving = pool.members()[0].dir().to_owned();
+    pool.remove_member(&leaving).unwrap();
+    assert!(pool.move_progress().unwrap().slots_left > 2048);
+    check(&pool, 0..200);
+    pool.close().unwrap();
+    let pool = open(&disk, 0..3);
+    wait_for_moves(&pool);
+    let spread = spread(&pool);
+    assert!(spread[0] == 0 && spread[1..].iter().all(|objects| *objects > 50), "{spread:?}");
+    check(&pool, 0..200);
+    pool.close().unwrap();
+    let pool = open(&disk, 0..3);
+    assert_eq!(pool.members().len(), 2);
+    check(&pool, 0..200);
+}
+
+#[test]
+fn member_that_gets_keys_back_from_a_lost_one_leaves_nevertheless() {
+    let disk = MemoryDisk::default();
+    let mut pool = open(&disk, 0..3);
+    pool.create_bucket(BUCKET).unwrap();
+    fill(&pool, 0..150);
+    pool.set_move_rate(1);
+    let [leaving, lost] = [0, 1].map(|position: usize| pool.members()[position].dir().to_owned());
+    pool.remove_member(&leaving).unwrap();
+    pool.close().unwrap();
+    let with = OpenWith { lost: &[lost], ..OpenWith::default() };
+    let pool = Pool::open_on(&dirs(&disk, [0, 2]), &with, &small()).unwrap().0;
+    wait_for_moves(&pool);
+    let left = listed(&pool, 1000).len() as u64;
+    assert_eq!(spread(&pool), [0, left]);
+    pool.close().unwrap();
+    assert_eq!(open(&disk, [0, 2]).members().len(), 1);
+}
+
+#[test]
 fn member_leaves_and_the_others_have_its_keys() {
     let disk = MemoryDisk::default();
     let mut pool = open(&disk, 0..3);

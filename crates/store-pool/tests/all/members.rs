@@ -8,7 +8,7 @@ use haul_file_store::{
 };
 use haul_store_pool::{OpenWith, Pool};
 
-use crate::{BUCKET, check, content, dirs, fill, get, key, open, put, refusal, small};
+use crate::{BUCKET, check, content, dirs, fill, get, key, listed, open, put, refusal, small};
 
 /// Opens a pool of which the member in directory 1 is missing.
 fn without_one(disk: &MemoryDisk, objects: u64) -> Pool {
@@ -104,7 +104,7 @@ fn loss_of_a_member_can_be_accepted() {
     let there = there.unwrap_err().to_string();
     assert!(there.contains("d1 is not missing"), "{there}");
     let two = Pool::open_on(&dirs(&disk, [0]), &accept(&lost), &small()).unwrap_err();
-    assert!(two.to_string().contains("another member is missing, too"), "{two}");
+    assert!(two.to_string().contains("d2 is missing, and its loss is not accepted"), "{two}");
 
     for _ in 0..2 {
         // A server is started again with the same options.
@@ -117,7 +117,7 @@ fn loss_of_a_member_can_be_accepted() {
         let absent = get(&accepted, &key(*number)).unwrap_err();
         assert!(matches!(absent, Error::NoSuchKey { .. }), "{absent}");
     }
-    assert_eq!(crate::listed(&accepted, 7).len(), kept.len());
+    assert_eq!(listed(&accepted, 7).len(), kept.len());
     accepted.create_bucket("other").unwrap();
     for number in &gone {
         put(&accepted, &key(*number), &content(*number));
@@ -168,6 +168,75 @@ fn directories_that_do_not_form_a_pool_are_refused() {
     let error = Pool::open_on(&dirs(&disk, [1]), &OpenWith::default(), &small()).unwrap_err();
     assert!(matches!(error, Error::InUse { .. }), "{error}");
     drop(in_use);
+}
+
+#[test]
+fn disk_that_is_at_its_place_is_not_given_up_although_it_was_not_given() {
+    let parent = tempfile::tempdir().unwrap();
+    let dirs: Vec<_> = ["d0", "d1"].map(|name| parent.path().join(name)).into();
+    let options = small();
+    let pool = Pool::open(&dirs, &options).unwrap().0;
+    pool.create_bucket(BUCKET).unwrap();
+    fill(&pool, 0..40);
+    pool.close().unwrap();
+    let given_up = |lost| Pool::open_with(&dirs[..1], &accept(lost), &options);
+    let refused = given_up(&dirs[1]).unwrap_err().to_string();
+    assert!(refused.contains("d1 has a disk of the store, which is not lost"), "{refused}");
+    check(&Pool::open(&dirs, &options).unwrap().0, 0..40);
+    std::fs::rename(&dirs[1], parent.path().join("elsewhere")).unwrap();
+    let (pool, report) = given_up(&dirs[1]).unwrap();
+    assert_eq!(report.given_up, [&*dirs[1]]);
+    pool.close().unwrap();
+    let (pool, report) = given_up(&dirs[1]).unwrap();
+    assert!(report.given_up.is_empty(), "it was given up before");
+    drop(pool);
+    // What the lost one has can still be read, apart from the others.
+    std::fs::rename(parent.path().join("elsewhere"), &dirs[1]).unwrap();
+    let alone = Pool::open_with(&dirs[1..], &accept(&dirs[0]), &options).unwrap().0;
+    let mut all = listed(&alone, 1000);
+    drop(alone);
+    let both = Pool::open(&dirs, &options).unwrap_err().to_string();
+    assert!(both.contains("went on without each other"), "{both}");
+    all.extend(listed(&Pool::open(&dirs[..1], &options).unwrap().0, 1000));
+    all.sort();
+    let mut expected: Vec<_> = (0..40).map(key).collect();
+    expected.sort();
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn member_that_was_leaving_stays_if_all_others_are_lost() {
+    let disk = MemoryDisk::default();
+    let mut pool = open(&disk, 0..2);
+    pool.create_bucket(BUCKET).unwrap();
+    fill(&pool, 0..60);
+    pool.set_move_rate(1);
+    let [leaving, lost] = [0, 1].map(|position: usize| pool.members()[position].dir().to_owned());
+    pool.remove_member(&leaving).unwrap();
+    pool.close().unwrap();
+    let pool = Pool::open_on(&dirs(&disk, [0]), &accept(&lost), &small()).unwrap().0;
+    assert_eq!((pool.members().len(), pool.move_progress().unwrap().slots_left), (1, 0));
+    put(&pool, "new", b"");
+    assert!(!listed(&pool, 10).is_empty());
+}
+
+#[test]
+fn member_that_left_does_not_become_another_pool() {
+    let disk = MemoryDisk::default();
+    let mut pool = open(&disk, 0..2);
+    pool.create_bucket(BUCKET).unwrap();
+    fill(&pool, 0..20);
+    let leaving = pool.members()[0].dir().to_owned();
+    pool.remove_member(&leaving).unwrap();
+    crate::wait_for_moves(&pool);
+    pool.close().unwrap();
+    drop(open(&disk, 0..2));
+    // The disk of the other one is not mounted.
+    for dirs in [vec![0], vec![0, 7], vec![7, 0]] {
+        let refused = refusal(&disk, dirs);
+        assert!(refused.contains("d0 has no keys of its pool"), "{refused}");
+    }
+    check(&open(&disk, [1]), 0..20);
 }
 
 #[test]

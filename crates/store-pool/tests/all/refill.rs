@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_disk::{Disk, Durability, Open, Subdir, read_full, write_full};
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{
-    Attributes, Error, ListRequest, Precondition, Replication, Result, Store, Versioning,
+    Attributes, Error, Expiry, Lifecycle, LifecycleRule, ListRequest, Options, Precondition,
+    Replication, Result, Store, Versioning,
 };
 use haul_store_pool::{CopiedBy, Copies, MembershipFile, OpenWith, Pool};
 
@@ -156,11 +158,19 @@ fn copy_files(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
 
 /// Opens the pool in these directories and in the new one, which is refilled.
 pub(crate) fn refill(disk: &MemoryDisk, others: impl IntoIterator<Item = usize>) -> Result<Pool> {
+    refill_with(disk, others, &small())
+}
+
+fn refill_with(
+    disk: &MemoryDisk,
+    others: impl IntoIterator<Item = usize>,
+    options: &Options,
+) -> Result<Pool> {
     let mut dirs = dirs(disk, others);
     dirs.insert(1, crate::dirs(disk, [NEW]).remove(0));
     let (new, copies) = (dirs[1].root().to_path_buf(), DirCopies::new(disk));
     let with = OpenWith { refill: Some(&new), copies: Some(&copies), ..OpenWith::default() };
-    Pool::open_on(&dirs, &with, &small()).map(|(pool, _)| pool)
+    Pool::open_on(&dirs, &with, options).map(|(pool, _)| pool)
 }
 
 fn put_in(pool: &Pool, bucket: &str, number: u64) {
@@ -185,6 +195,32 @@ fn names(pool: &Pool, bucket: &str) -> BTreeSet<String> {
 
 fn keys(numbers: Range<u64>) -> BTreeSet<String> {
     numbers.map(key).collect()
+}
+
+/// Returns rules by which all objects have expired.
+fn expire_all() -> Lifecycle {
+    let expire = Some(Expiry::At(std::time::UNIX_EPOCH));
+    Lifecycle { rules: vec![LifecycleRule { enabled: true, expire, ..LifecycleRule::default() }] }
+}
+
+#[test]
+fn lifecycle_rules_of_the_copy_are_not_applied() {
+    let disk = MemoryDisk::default();
+    let pool = open(&disk, 0..3);
+    pool.create_bucket(BUCKET).unwrap();
+    pool.set_lifecycle(BUCKET, &expire_all()).unwrap();
+    fill(&pool, 0..90);
+    pool.close().unwrap();
+    DirCopies::new(&disk).save(1);
+    let pool = open(&disk, 0..3);
+    pool.set_lifecycle(BUCKET, &Lifecycle::default()).unwrap();
+    pool.close().unwrap();
+    let options = Options { lifecycle_check_every: Duration::from_millis(1), ..small() };
+    let pool = refill_with(&disk, [0, 2], &options).unwrap();
+    check(&pool, 0..90);
+    // From here on, rules are applied.
+    pool.set_lifecycle(BUCKET, &expire_all()).unwrap();
+    haul_testing::eventually("all objects expire", || names(&pool, BUCKET).is_empty());
 }
 
 #[test]

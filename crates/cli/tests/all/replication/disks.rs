@@ -132,6 +132,7 @@ fn refill_without_a_copy_changes_nothing() {
     assert!(!place.path("d2").exists());
     refused(&["d1", "d2"], &["--refill", "d3"], "d3 is not one of the directories");
     fs::rename(place.path("away"), place.path("d2")).unwrap();
+    fs::create_dir(place.path("d3")).unwrap();
     refused(&["d1", "d2", "d3"], &["--refill", "d3"], "no directory is missing");
     let server = start(&["d1", "d2"], &[]);
     check(&server, 0..20);
@@ -252,6 +253,7 @@ fn disks_that_were_lost_while_keys_moved_are_restored() {
         assert_eq!(put.0, 200);
     }
     kill(server);
+    fs::create_dir(place.path("d2")).unwrap();
     let server = start(&["d1", "d2"], &["--ack", "remote", "--move-rate", "64KiB"]);
     wait_for_copies(&server);
     let is_moving = || !page(&server, "/metrics").contains("\nhaul_moving_slots 0\n");
