@@ -50,6 +50,12 @@ pub(crate) struct Keyspace {
     pub(crate) has_versions: AtomicBool,
 }
 
+impl Drop for Keyspace {
+    fn drop(&mut self) {
+        self.shared_quotas.leave(Arc::as_ptr(&self.index).cast());
+    }
+}
+
 impl Keyspace {
     pub(crate) fn quotas(&self) -> &Arc<Quotas> {
         self.shared_quotas.quotas()

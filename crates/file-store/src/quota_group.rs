@@ -43,6 +43,11 @@ impl SharedQuotas {
         self.0.indexes.write().push(index);
     }
 
+    /// Removes the index of a store that is closed.
+    pub(crate) fn leave(&self, index: *const ()) {
+        self.0.indexes.write().retain(|other| Arc::as_ptr(other).cast() != index);
+    }
+
     pub(crate) fn quotas(&self) -> &Arc<Quotas> {
         &self.0.quotas
     }
