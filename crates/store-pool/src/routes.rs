@@ -62,3 +62,26 @@ impl Routes {
         self.are_moves_over.store(true, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::moves::plan::spread_slots;
+
+    #[test]
+    fn moves_end_while_the_routes_are_used() {
+        let mut table = Table::with_one_member(1, 1, String::new());
+        table.add(1, 2, String::new());
+        assert!(spread_slots(&mut table, |_| 1));
+        let routes = Routes::new(&table);
+        let keys: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        let routed = || keys.iter().map(|key| routes.route("b", key)).collect::<Vec<_>>();
+        let before = routed();
+        assert!(before.iter().any(|route| *route == Route { to: 1, from: Some(0) }));
+        assert_eq!(routes.donors(), [true, false]);
+        routes.end_moves();
+        let without = |route: &Route| Route { from: None, ..*route };
+        assert_eq!(routed(), before.iter().map(without).collect::<Vec<_>>());
+        assert_eq!(routes.donors(), [false, false]);
+    }
+}
