@@ -1,24 +1,75 @@
 //! Queues of events over all members.
 //!
 //! An event stays in the member in which its change was made, also when the key moves.
+//!
+//! A disk that fails or hangs holds up its own events only: a member is called on a thread of its
+//! own, for which the others wait for a limited time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
 use std::time::Duration;
 
-use haul_file_store::{EventQueueState, QueuedEvent, Result, Store};
+use haul_disk::{Error as DiskError, Op};
+use haul_file_store::{Error, EventQueueState, QueuedEvent, Result, Store};
 
 use crate::member::Member;
+use crate::waiting::Call;
 
-/// The number of events that are read from a member at once.
-const PAGE_EVENTS: usize = 256;
+/// The number of events that are read from a member at once. A spinning disk reads them in less than
+/// [`CALL_TIME_MAX`], although each may be at another place.
+const PAGE_EVENTS: usize = 64;
 
 /// The number of events that are dropped at once.
 const DROP_EVENTS: usize = 1000;
 
-/// A member with calls that wait for longer than this is not asked to remove events, so that a disk
-/// that hangs does not delay the events of the others.
+/// The time after which a call of one member counts as failed. It continues on its thread.
+const CALL_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A member with calls that wait for longer than this is not called, so that a disk that hangs takes
+/// few threads, and delays the events of the others once only.
 const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Calls one of `members` on a thread of its own, unless there are no others that would wait for it.
+/// `begin` counts the call, until it has returned.
+///
+/// # Errors
+/// [`Error::MemberMissing`]; [`Error::MemberStalled`] if the member does not respond in time;
+/// otherwise fails like `work`.
+fn call<T: Send + 'static>(
+    members: &[Member],
+    member: &Member,
+    begin: fn(&Member) -> Result<Call>,
+    work: impl FnOnce(&Store) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let store = Arc::clone(member.store()?);
+    if members.len() == 1 {
+        return work(&store);
+    }
+    if member.waiting().longest > WAIT_MAX {
+        return Err(member.stalled());
+    }
+    let call = begin(member)?;
+    let (sender, receiver) = sync_channel(1);
+    let work = move || {
+        let done = work(&store);
+        drop(call);
+        // The receiver may have given up.
+        sender.send(done).ok();
+    };
+    let thread = thread::Builder::new().name("pool events".to_owned());
+    thread
+        .spawn(work)
+        .map_err(|source| Error::Disk(DiskError::new(Op::Open, "a thread of the pool", source)))?;
+    match receiver.recv_timeout(CALL_TIME_MAX) {
+        Ok(done) => done,
+        Err(RecvTimeoutError::Timeout) => Err(member.stalled()),
+        Err(RecvTimeoutError::Disconnected) => {
+            Err(Error::Stopped { what: "a thread of the pool panicked" })
+        }
+    }
+}
 
 /// The queues of events of a pool, from [`crate::Pool::events`].
 #[derive(Debug, Clone, Copy)]
@@ -57,48 +108,62 @@ impl<'a> PoolEvents<'a> {
         })
     }
 
-    /// Removes events of one queue. Events of members that are missing or hang stay in the queue,
-    /// and are returned.
+    /// Removes events of one queue. Events of members that are missing, fail or hang are returned:
+    /// they stay in the queue, unless a member that hangs removes them later.
     ///
     /// # Errors
-    /// Fails like [`haul_file_store::StoreEvents::remove`].
+    /// The first failure of a member, if no member has removed any: all events are then left.
     ///
     /// # Durability
     /// The removal survives a power cut when this returns.
     pub fn remove(&self, queue: &str, mut events: Vec<QueuedEvent>) -> Result<Vec<QueuedEvent>> {
-        for member in self.members {
-            let Ok(store) = member.store() else { continue };
-            if member.waiting().longest > WAIT_MAX {
+        let (mut left, mut failure, mut is_any_removed) = (Vec::new(), None, false);
+        for member in self.members.iter().filter(|member| member.store.is_ok()) {
+            let its = |event: &mut QueuedEvent| event.member == member.number();
+            let removed: Arc<[QueuedEvent]> = events.extract_if(.., its).collect();
+            if removed.is_empty() {
                 continue;
             }
-            let its = |event: &mut QueuedEvent| event.member == member.number();
-            let removed: Vec<_> = events.extract_if(.., its).collect();
-            if !removed.is_empty() {
-                store.events().remove(queue, &removed)?;
+            let (queue, chosen) = (queue.to_owned(), Arc::clone(&removed));
+            let remove = move |store: &Store| store.events().remove(&queue, &chosen);
+            match call(self.members, member, Member::begin_write, remove) {
+                Ok(()) => is_any_removed = true,
+                Err(error) => {
+                    // That a member hangs is no failure.
+                    failure = failure.or(Some(error).filter(|error| !is_stalled(error)));
+                    left.extend(removed.iter().cloned());
+                }
             }
         }
-        Ok(events)
+        left.append(&mut events);
+        match failure {
+            Some(error) if !is_any_removed => Err(error),
+            _ => Ok(left),
+        }
     }
 
     /// Drops the oldest events of a queue until it has at most `events_max`, and returns the number
     /// of dropped events. Each member drops its share.
     ///
     /// # Errors
-    /// Fails like [`haul_file_store::StoreEvents::drop_oldest`].
+    /// Fails like [`haul_file_store::StoreEvents::drop_oldest`]; [`Error::MemberStalled`].
     pub fn trim(&self, queue: &Arc<str>, events_max: u64) -> Result<u64> {
         let total = self.state(queue).events;
         let Some(excess) = total.checked_sub(events_max).filter(|excess| *excess > 0) else {
             return Ok(0);
         };
         let mut dropped = 0;
-        for store in self.stores() {
+        for member in self.members {
+            let Ok(store) = member.store() else { continue };
             let queues = store.events().queues().into_iter();
             let events: u64 =
                 queues.filter(|(name, _)| **name == **queue).map(|(_, state)| state.events).sum();
             let share = u128::from(excess) * u128::from(events);
             let mut left = usize::try_from(share.div_ceil(u128::from(total))).unwrap_or(usize::MAX);
             while left > 0 {
-                let count = store.events().drop_oldest(queue, left.min(DROP_EVENTS))?;
+                let (queue, limit) = (Arc::clone(queue), left.min(DROP_EVENTS));
+                let drop_some = move |store: &Store| store.events().drop_oldest(&queue, limit);
+                let count = call(self.members, member, Member::begin_write, drop_some)?;
                 dropped += count as u64;
                 left = if count == 0 { 0 } else { left - count };
             }
@@ -111,15 +176,23 @@ impl<'a> PoolEvents<'a> {
     pub fn reader(&self, queue: &Arc<str>) -> EventReader<'a> {
         let reader =
             |member| MemberReader { member, after: 0, page: VecDeque::new(), is_at_end: false };
-        EventReader { queue: Arc::clone(queue), members: self.members.iter().map(reader).collect() }
+        let members = self.members.iter().map(reader).collect();
+        EventReader { queue: Arc::clone(queue), all: self.members, members, failure: None }
     }
+}
+
+fn is_stalled(error: &Error) -> bool {
+    matches!(error, Error::MemberStalled { .. })
 }
 
 /// Reads the events of a queue in the order of their changes.
 #[derive(Debug)]
 pub struct EventReader<'a> {
     queue: Arc<str>,
+    all: &'a [Member],
     members: Vec<MemberReader<'a>>,
+    /// The first failure of a member, which is returned at the end.
+    failure: Option<Error>,
 }
 
 #[derive(Debug)]
@@ -133,36 +206,47 @@ struct MemberReader<'a> {
 
 impl EventReader<'_> {
     /// Returns the next events, at most `limit`; none at the end. Skips the members that are
-    /// missing.
+    /// missing, and the remaining events of a member that fails or hangs. Those of the others
+    /// continue in the order of each key's changes, except for a key that has moved from such a
+    /// member: its later events come first.
     ///
     /// # Errors
-    /// Fails like [`haul_file_store::StoreEvents::list`].
+    /// The first failure of a member, once, after all events of the others: the queue then has
+    /// events that were not read.
     pub fn next(&mut self, limit: usize) -> Result<Vec<QueuedEvent>> {
         let mut events = Vec::with_capacity(limit);
         while events.len() < limit {
             for member in &mut self.members {
-                member.fill(&self.queue)?;
+                if let Err(error) = member.fill(self.all, &self.queue) {
+                    member.is_at_end = true;
+                    self.failure.get_or_insert(error);
+                }
             }
             let oldest = self.members.iter_mut().filter(|member| !member.page.is_empty());
             let oldest = oldest.min_by_key(|member| member.page.front().map(|it| it.sequence));
             let Some(event) = oldest.and_then(|member| member.page.pop_front()) else { break };
             events.push(event);
         }
-        Ok(events)
+        match self.failure.take_if(|_| events.is_empty()) {
+            Some(failure) => Err(failure),
+            None => Ok(events),
+        }
     }
 }
 
 impl MemberReader<'_> {
     /// Reads the next page once all events of the last one were taken.
-    fn fill(&mut self, queue: &Arc<str>) -> Result<()> {
+    fn fill(&mut self, all: &[Member], queue: &Arc<str>) -> Result<()> {
         if self.is_at_end || !self.page.is_empty() {
             return Ok(());
         }
-        let Ok(store) = self.member.store() else {
+        if self.member.store.is_err() {
             self.is_at_end = true;
             return Ok(());
-        };
-        self.page = store.events().list(queue, self.after, PAGE_EVENTS)?.into();
+        }
+        let (queue, after) = (Arc::clone(queue), self.after);
+        let list = move |store: &Store| store.events().list(&queue, after, PAGE_EVENTS);
+        self.page = call(all, self.member, Member::begin_read, list)?.into();
         self.is_at_end = self.page.is_empty();
         self.after = self.page.back().map_or(self.after, |event| event.sequence);
         Ok(())

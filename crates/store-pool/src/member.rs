@@ -81,10 +81,16 @@ impl Member {
 
     fn begin(&self, calls: &Arc<Calls>) -> Result<Call> {
         self.store()?;
-        calls.begin().map_err(|waiting| {
-            let (dir, calls) = (self.dir.clone(), waiting.calls);
-            Error::MemberStalled { dir, calls, longest: waiting.longest }
-        })
+        calls.begin().map_err(|waiting| self.stalled_with(waiting))
+    }
+
+    /// Returns the error for a call that does not wait for this member any longer.
+    pub(crate) fn stalled(&self) -> Error {
+        self.stalled_with(self.waiting())
+    }
+
+    fn stalled_with(&self, Waiting { calls, longest }: Waiting) -> Error {
+        Error::MemberStalled { dir: self.dir.clone(), calls, longest }
     }
 
     /// Reads the store.

@@ -1,6 +1,9 @@
 //! Queues of events over several members, and while keys move between them.
 
+use haul_disk::Op;
+use haul_disk_sim::FaultyDisk;
 use haul_file_store::{Deletion, Event, EventFields, QueuedEvent, TargetBucket};
+use rustix::io::Errno;
 
 use super::*;
 
@@ -113,4 +116,83 @@ fn member_leaves_once_its_events_are_removed() {
     wait_for_moves(&pool);
     pool.close().unwrap();
     assert_eq!(open(&disk, 0..2).members().len(), 1);
+}
+
+/// Opens a pool of two members with 60 events, with faults in the first one. Returns the number of
+/// events in each member.
+fn open_faulty(disk: &MemoryDisk) -> (Pool, FaultyDisk, [u64; 2]) {
+    let mut dirs = dirs(disk, 0..2);
+    let faulty = FaultyDisk::new(Arc::clone(&dirs[0]));
+    dirs[0] = Arc::new(faulty.clone());
+    let pool = Pool::open_on(&dirs, &OpenWith::default(), &small()).unwrap().0;
+    pool.create_bucket(BUCKET).unwrap();
+    pool.events().create(QUEUE).unwrap();
+    (0..60).for_each(|number| put_with(&pool, &format!("key {number}"), number));
+    let counts = counts(&pool);
+    assert!(counts[0] > 0 && counts[1] > 0, "{counts:?}");
+    (pool, faulty, counts)
+}
+
+fn counts(pool: &Pool) -> [u64; 2] {
+    let count = |store: &haul_file_store::Store| store.events().queues()[0].1.events;
+    let counts: Vec<u64> = pool.stores().map(count).collect();
+    counts.try_into().unwrap()
+}
+
+/// Reads events until the end, or until an error, which is returned.
+fn read_until_error(pool: &Pool) -> (Vec<QueuedEvent>, Option<String>) {
+    let (mut reader, mut events) = (pool.events().reader(&QUEUE.into()), Vec::new());
+    loop {
+        match reader.next(7) {
+            Ok(page) if page.is_empty() => return (events, None),
+            Ok(page) => events.extend(page),
+            Err(error) => {
+                assert!(reader.next(7).unwrap().is_empty(), "the error is the end");
+                return (events, Some(error.to_string()));
+            }
+        }
+    }
+}
+
+#[test]
+fn events_of_a_disk_that_fails_do_not_hold_up_the_others() {
+    let disk = MemoryDisk::default();
+    let (pool, faulty, counts_before) = open_faulty(&disk);
+    faulty.fail_always(Op::Read, Errno::IO);
+    let (events, error) = read_until_error(&pool);
+    assert!(events.iter().all(|event| event.member == 1), "{events:?}");
+    assert_eq!(events.len() as u64, counts_before[1]);
+    assert!(error.is_some(), "the events of the first member are left out without an error");
+    faulty.heal();
+    let all = queued(&pool);
+    assert_eq!(all.len(), 60);
+    faulty.fail_always(Op::Sync, Errno::IO);
+    let left = pool.events().remove(QUEUE, all).unwrap();
+    assert!(left.iter().all(|event| event.member == 0), "{left:?}");
+    assert_eq!(left.len() as u64, counts_before[0]);
+    assert_eq!(counts(&pool)[1], 0);
+    pool.events().remove(QUEUE, left).unwrap_err();
+    drop(pool);
+}
+
+#[test]
+fn events_of_a_disk_that_hangs_do_not_hold_up_the_others() {
+    let disk = MemoryDisk::default();
+    let (pool, faulty, counts_before) = open_faulty(&disk);
+    let all = queued(&pool);
+    faulty.block(Op::Read);
+    let (events, error) = read_until_error(&pool);
+    assert_eq!(events.len() as u64, counts_before[1]);
+    assert!(error.unwrap().contains("does not respond"));
+    faulty.unblock();
+    let is_free = || pool.members()[0].waiting() == haul_store_pool::Waiting::default();
+    haul_testing::eventually("the read ends", is_free);
+    faulty.block(Op::Sync);
+    let left = pool.events().remove(QUEUE, all).unwrap();
+    assert_eq!(left.len() as u64, counts_before[0]);
+    assert_eq!(counts(&pool)[1], 0);
+    faulty.unblock();
+    haul_testing::eventually("the events are removed", || counts(&pool)[0] == 0 && is_free());
+    assert!(pool.events().remove(QUEUE, left).unwrap().is_empty());
+    pool.close().unwrap();
 }
