@@ -17,26 +17,47 @@ pub(crate) struct Page<E> {
 /// not spread exactly.
 const SPARE_ENTRIES: usize = 8;
 
-/// One member's listing.
+/// A member's listing.
 #[derive(Debug)]
 struct Source<E> {
+    member: usize,
+    /// `true` if each range of names is read before the sources that are not early.
+    is_early: bool,
     entries: VecDeque<E>,
     /// The last entry that was read.
     last: Option<E>,
     more: bool,
-    /// `true` for a member from which keys are being moved to others.
-    is_donor: bool,
+}
+
+/// Returns what is merged. The newest states come first: of equal entries, the first one is taken.
+fn sources<E>(donors: &[bool]) -> Vec<Source<E>> {
+    // A single donor receives no keys.
+    let may_receive = donors.iter().filter(|is_donor| **is_donor).count() > 1;
+    let source = |member, is_early| Source {
+        member,
+        is_early,
+        entries: VecDeque::new(),
+        last: None,
+        more: true,
+    };
+    let members = || 0..donors.len();
+    let late = members().filter(|member| may_receive || !donors[*member]);
+    let early = members().filter(|member| donors[*member]);
+    late.map(|member| source(member, false))
+        .chain(early.map(|member| source(member, true)))
+        .collect()
 }
 
 /// Merges the listings of members, which are in the order of `compare`, to a page of at most
-/// `limit` entries. Of equal entries in several members, such as common prefixes, the page has that
-/// of the first member. `donors` has a member's position if keys are being moved from it.
+/// `limit` entries. Of equal entries in several members, such as common prefixes, the page has one.
+/// `donors` has a member's position if keys are being moved from it.
 ///
 /// `read` returns a member's page of at most the given number of entries after an entry, or from
 /// the start of the listing.
 ///
-/// A key that is moved meanwhile is listed: for each range of names, a donor is read before the
-/// members that receive keys, so that a key which the donor no longer has is in a receiver.
+/// A key that is moved meanwhile is listed: for each range of names, each donor is read before all
+/// members that may receive keys, so that a key which the donor no longer has is in a receiver.
+/// Several donors may move keys to one another, as in a restored pool, and are read a second time.
 ///
 /// # Errors
 /// The first error of `read`.
@@ -50,25 +71,21 @@ pub(crate) fn merge<E: Clone>(
     if limit == 0 {
         return Ok(merged);
     }
-    let start = |is_donor: &bool| Source {
-        entries: VecDeque::new(),
-        last: None,
-        more: true,
-        is_donor: *is_donor,
-    };
-    let mut sources: Vec<Source<E>> = donors.iter().map(start).collect();
+    let mut sources = sources::<E>(donors);
     let mut equal = Vec::new();
     loop {
         let left = limit - merged.entries.len();
-        let share = (left.div_ceil(sources.len()) + SPARE_ENTRIES).min(left.max(1));
-        let mut has_read_donor = false;
-        for (member, source) in sources.iter_mut().enumerate().filter(|(_, it)| it.is_donor) {
-            has_read_donor |= source.refill(|last| read(member, last, share))?;
+        let share = (left.div_ceil(donors.len()) + SPARE_ENTRIES).min(left.max(1));
+        let mut has_read_early = false;
+        for source in sources.iter_mut().filter(|it| it.is_early) {
+            let member = source.member;
+            has_read_early |= source.refill(|last| read(member, last, share))?;
         }
-        for (member, source) in sources.iter_mut().enumerate().filter(|(_, it)| !it.is_donor) {
-            if has_read_donor {
+        for source in sources.iter_mut().filter(|it| !it.is_early) {
+            if has_read_early {
                 source.restart_after(merged.entries.last());
             }
+            let member = source.member;
             source.refill(|last| read(member, last, share))?;
         }
         let Some(next) = first(&sources, &mut equal, &compare) else { break };
@@ -77,32 +94,32 @@ pub(crate) fn merge<E: Clone>(
             break;
         }
         merged.entries.extend(sources[next].entries.pop_front());
-        for member in equal.drain(..) {
-            sources[member].entries.pop_front();
+        for source in equal.drain(..) {
+            sources[source].entries.pop_front();
         }
     }
     Ok(merged)
 }
 
-/// Returns the member with the first entry. `equal` gets the later members with an equal entry.
+/// Returns the source with the first entry. `equal` gets the later sources with an equal entry.
 fn first<E>(
     sources: &[Source<E>],
     equal: &mut Vec<usize>,
     compare: impl Fn(&E, &E) -> Ordering,
 ) -> Option<usize> {
     let mut first: Option<(usize, &E)> = None;
-    for (member, source) in sources.iter().enumerate() {
+    for (number, source) in sources.iter().enumerate() {
         let Some(head) = source.entries.front() else { continue };
         match first.map_or(Ordering::Less, |(_, entry)| compare(head, entry)) {
             Ordering::Less => {
-                first = Some((member, head));
+                first = Some((number, head));
                 equal.clear();
             }
-            Ordering::Equal => equal.push(member),
+            Ordering::Equal => equal.push(number),
             Ordering::Greater => {}
         }
     }
-    first.map(|(member, _)| member)
+    first.map(|(number, _)| number)
 }
 
 impl<E: Clone> Source<E> {
@@ -224,6 +241,45 @@ mod tests {
                     Ok(page(&list, last.or(start.as_ref()), limit))
                 };
                 let merged = merge(&[true, false, false], limit, u32::cmp, read).unwrap();
+                listed.extend(merged.entries);
+                if !merged.more {
+                    break;
+                }
+            }
+            prop_assert_eq!(listed, keys.into_iter().collect::<Vec<_>>());
+        }
+
+        /// Between any two reads, keys move between two donors, each in one direction.
+        #[test]
+        fn key_that_moves_between_donors_is_listed_once(
+            keys in prop::collection::btree_set(0_u32..200, 0..80),
+            moves in prop::collection::vec(0_u32..200, 0..200),
+            batch in 1_usize..30,
+            limit in 1_usize..60,
+        ) {
+            let (from, to) = (|key: u32| key as usize % 2, |key: u32| 1 - key as usize % 2);
+            let held = |member| -> BTreeSet<u32> {
+                keys.iter().copied().filter(|key| from(*key) == member).collect()
+            };
+            let members = RefCell::new([0, 1].map(held));
+            let moves = RefCell::new(moves.into_iter());
+            let move_some = || {
+                let mut members = members.borrow_mut();
+                for key in moves.borrow_mut().by_ref().take(batch) {
+                    if members[from(key)].remove(&key) {
+                        members[to(key)].insert(key);
+                    }
+                }
+            };
+            let mut listed = Vec::new();
+            loop {
+                let start: Option<u32> = listed.last().copied();
+                let read = |member: usize, last: Option<&u32>, limit| {
+                    move_some();
+                    let list: Vec<u32> = members.borrow()[member].iter().copied().collect();
+                    Ok(page(&list, last.or(start.as_ref()), limit))
+                };
+                let merged = merge(&[true, true], limit, u32::cmp, read).unwrap();
                 listed.extend(merged.entries);
                 if !merged.more {
                     break;
