@@ -6,13 +6,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_file_store::{
     BucketId, BucketInfo, BucketSettings, DefaultRetention, Error, Lifecycle, LockedBuckets,
     NewBucket, Quota, QuotaState, Result, Store, Usage, Versioning,
 };
+use haul_sync::MutexGuard;
 
 use crate::pool::Pool;
+use crate::shared::Shared;
+
+/// The time after which a change that waits for another one looks whether a disk responds: so long
+/// that the call of the other one counts as waiting by then.
+const CHANGE_WAIT: Duration = Duration::from_secs(3);
 
 impl Pool {
     /// Creates a bucket like [`Store::create_bucket`].
@@ -58,32 +65,51 @@ impl Pool {
         let Some(shared) = &self.shared else {
             return self.members[0].store()?.delete_bucket(bucket);
         };
-        let _calls = self.begin_writes()?;
-        let _exclusive = shared.bucket_changes.lock();
-        let stores = self.settled_stores()?;
-        let locked: Vec<LockedBuckets<'_>> =
-            stores.iter().map(|store| store.lock_buckets()).collect();
+        let _exclusive = self.begin_change(shared)?;
+        let locked: Vec<LockedBuckets<'_>> = self
+            .members
+            .iter()
+            .map(|member| member.write(|store| Ok(store.lock_buckets())))
+            .collect::<Result<_>>()?;
         locked.iter().try_for_each(|store| store.check_empty(bucket))?;
-        locked.iter().try_for_each(|store| store.delete(bucket))?;
+        for (member, locked) in self.members.iter().zip(&locked) {
+            member.write(|_| locked.delete(bucket))?;
+        }
         drop(locked);
-        stores.into_iter().try_for_each(Store::confirm)
+        self.members.iter().try_for_each(|member| member.write(Store::confirm))
     }
 
     /// Calls `change` for each store, in the order of the members.
     fn change_buckets<'a>(&'a self, mut change: impl FnMut(&'a Store) -> Result<()>) -> Result<()> {
         let Some(shared) = &self.shared else { return change(self.members[0].store()?) };
-        let _calls = self.begin_writes()?;
-        let _exclusive = shared.bucket_changes.lock();
-        self.settled_stores()?.into_iter().try_for_each(change)
+        let _exclusive = self.begin_change(shared)?;
+        self.members.iter().try_for_each(|member| member.write(&mut change))
     }
 
-    /// Returns all stores, whose buckets are the same.
-    fn settled_stores(&self) -> Result<Vec<&Store>> {
-        let unsettled = self.shared.as_ref().and_then(|shared| shared.unsettled.as_ref());
-        match unsettled {
-            Some(why) => Err(Error::MemberMissing { dir: self.dir().into(), why: why.clone() }),
-            None => self.all_stores(),
+    /// Waits until no other bucket is changed. One change at a time is counted in the member for
+    /// which it waits, and those behind it in none.
+    ///
+    /// # Errors
+    /// [`Error::MemberMissing`] if a member is missing, or if the buckets of the members differ;
+    /// [`Error::MemberStalled`] if one rejects calls, or if the other change waits for one: a disk
+    /// that does not respond must not take the threads of all changes.
+    fn begin_change<'a>(&self, shared: &'a Shared) -> Result<MutexGuard<'a, ()>> {
+        if let Some(why) = &shared.unsettled {
+            return Err(Error::MemberMissing { dir: self.dir().into(), why: why.clone() });
         }
+        let exclusive = loop {
+            if let Some(exclusive) = shared.bucket_changes.try_lock_for(CHANGE_WAIT) {
+                break exclusive;
+            }
+            // A snapshot holds the lock, too, for as long as it takes.
+            let slowest = self.members.iter().max_by_key(|member| member.waiting().longest);
+            if let Some(member) = slowest.filter(|member| member.waiting().calls > 0) {
+                return Err(member.stalled());
+            }
+        };
+        // Before anything changes in the first one.
+        self.members.iter().try_for_each(|member| member.begin_write().map(drop))?;
+        Ok(exclusive)
     }
 
     /// Returns a bucket with its totals in all open members, like [`Store::bucket`].

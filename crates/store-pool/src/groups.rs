@@ -5,7 +5,7 @@ use std::thread;
 use haul_file_store::{Deletion, Error, NewObject, Result, Store};
 
 use crate::member::Member;
-use crate::moves::move_key;
+use crate::moves::move_key_for_write;
 use crate::shared::Shared;
 
 /// An item of a call for many keys.
@@ -46,7 +46,9 @@ pub(crate) fn in_groups<I: Keyed, T: Send>(
         (0..members.len()).map(|member| (member, Vec::new())).collect();
     for (number, item) in items.iter().enumerate() {
         let route = routes.route(bucket, item.key());
-        let moved = route.from.map(|from| move_key(members, from, route.to, bucket, item.key()));
+        let to = &members[route.to];
+        let moved =
+            route.from.map(|from| move_key_for_write(&members[from], to, bucket, item.key()));
         match moved {
             Some(Err(error)) => results[number] = Some(Err(error)),
             Some(Ok(_)) | None => groups[route.to].1.push(number),

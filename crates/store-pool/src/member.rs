@@ -1,9 +1,11 @@
 //! A member of a pool.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_file_store::{Error, Result, Store};
+use haul_sync::Mutex;
 
 use crate::waiting::{Call, Calls, Waiting};
 
@@ -17,6 +19,10 @@ pub struct Member {
     reads: Arc<Calls>,
     // Apart from the reads: a file system that is frozen for a snapshot can be read.
     writes: Arc<Calls>,
+    /// The calls for which a key is moved from this member, by the number of the new member. Either
+    /// of the two disks may be the one that does not respond: so they are counted for the pair, and
+    /// never make a member reject its other calls.
+    moves: Mutex<BTreeMap<u16, Arc<Calls>>>,
 }
 
 impl Member {
@@ -25,7 +31,8 @@ impl Member {
         dir: PathBuf,
         store: std::result::Result<Arc<Store>, String>,
     ) -> Self {
-        Self { number, dir, store, reads: Calls::new(), writes: Calls::new() }
+        let (reads, writes) = (Calls::new(), Calls::new());
+        Self { number, dir, store, reads, writes, moves: Mutex::default() }
     }
 
     /// Returns the member's number, which no other member of the pool has.
@@ -77,6 +84,21 @@ impl Member {
     /// Begins a call that may write to the disk, like [`Self::begin_read`].
     pub(crate) fn begin_write(&self) -> Result<Call> {
         self.begin(&self.writes)
+    }
+
+    /// Begins a call for which a key is moved from this member to another one.
+    ///
+    /// # Errors
+    /// [`Error::MemberMissing`]; [`Error::MemberStalled`] if one of the two rejects calls, or if too
+    /// many moves between them wait.
+    pub(crate) fn begin_move(&self, to: &Self) -> Result<Call> {
+        [self, to].into_iter().try_for_each(|member| member.begin_write().map(drop))?;
+        let calls = Arc::clone(self.moves.lock().entry(to.number).or_insert_with(Calls::new));
+        calls.begin().map_err(|waiting| {
+            // The one whose other calls wait for longer is probably the cause.
+            let is_to = to.waiting().longest > self.waiting().longest;
+            if is_to { to } else { self }.stalled_with(waiting)
+        })
     }
 
     fn begin(&self, calls: &Arc<Calls>) -> Result<Call> {

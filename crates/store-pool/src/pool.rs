@@ -7,10 +7,9 @@ use haul_file_store::{Error, Result, Store};
 
 use crate::events::PoolEvents;
 use crate::member::Member;
-use crate::moves::move_key;
+use crate::moves::move_key_for_write;
 use crate::shared::Shared;
 use crate::upkeep::Upkeep;
-use crate::waiting::Call;
 
 /// A pool of stores over several directories, each with its own disk. It has the operations of a
 /// [`Store`], and forwards each to the member that has the key.
@@ -80,19 +79,6 @@ impl Pool {
     /// [`Error::MemberMissing`].
     pub(crate) fn all_stores(&self) -> Result<Vec<&Store>> {
         self.members.iter().map(|member| member.store().map(|store| &**store)).collect()
-    }
-
-    /// Begins a call in each member that may read the disk.
-    ///
-    /// # Errors
-    /// [`Error::MemberMissing`]; [`Error::MemberStalled`].
-    pub(crate) fn begin_reads(&self) -> Result<Vec<Call>> {
-        self.members.iter().map(Member::begin_read).collect()
-    }
-
-    /// Begins a call in each member that may write to the disk, like [`Self::begin_reads`].
-    pub(crate) fn begin_writes(&self) -> Result<Vec<Call>> {
-        self.members.iter().map(Member::begin_write).collect()
     }
 
     /// Returns the store that answers questions about buckets: a change reaches the last member
@@ -179,13 +165,11 @@ impl Pool {
         let Some(shared) = &self.shared else { return write(self.members[0].store()?) };
         let routes = shared.routes.read();
         let route = routes.route(bucket, key);
-        self.members[route.to].write(|to| {
-            if let Some(from) = route.from {
-                let _call = self.members[from].begin_write()?;
-                move_key(&self.members, from, route.to, bucket, key)?;
-            }
-            write(to)
-        })
+        let to = &self.members[route.to];
+        if let Some(from) = route.from {
+            move_key_for_write(&self.members[from], to, bucket, key)?;
+        }
+        to.write(write)
     }
 
     /// Returns the queues of events.

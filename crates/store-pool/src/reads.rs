@@ -222,8 +222,7 @@ impl Pool {
             return self.members[0].store()?.list(bucket, request);
         };
         let routes = shared.routes.read();
-        let _calls = self.begin_reads()?;
-        listing::objects(&self.all_stores()?, &routes.donors(), bucket, request)
+        listing::objects(&self.members, &routes.donors(), bucket, request)
     }
 
     /// Lists versions like [`Store::list_versions`].
@@ -240,8 +239,7 @@ impl Pool {
             return self.members[0].store()?.list_versions(bucket, request);
         };
         let routes = shared.routes.read();
-        let _calls = self.begin_reads()?;
-        listing::versions(&self.all_stores()?, &routes.donors(), bucket, request)
+        listing::versions(&self.members, &routes.donors(), bucket, request)
     }
 
     /// Lists uploads like [`Store::list_uploads`].
@@ -258,7 +256,6 @@ impl Pool {
             return self.members[0].store()?.list_uploads(bucket, request);
         };
         let routes = shared.routes.read();
-        let _calls = self.begin_reads()?;
-        listing::uploads(&self.all_stores()?, &routes.donors(), bucket, request)
+        listing::uploads(&self.members, &routes.donors(), bucket, request)
     }
 }

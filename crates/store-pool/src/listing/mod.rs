@@ -1,4 +1,5 @@
-//! Listings of objects, versions and uploads: the members' listings, merged.
+//! Listings of objects, versions and uploads: the members' listings, merged. While a listing waits
+//! for one member, it is not counted as a call of the others.
 
 mod merge;
 
@@ -6,18 +7,19 @@ use std::cmp::Ordering;
 use std::time::SystemTime;
 
 use haul_file_store::{
-    ListEntry, ListPage, ListRequest, ListUploadsRequest, ListVersionsRequest, Result, Store,
+    ListEntry, ListPage, ListRequest, ListUploadsRequest, ListVersionsRequest, Result,
     UploadListEntry, UploadListPage, VersionId, VersionInfo, VersionListEntry, VersionListPage,
 };
 
 use crate::listing::merge::{Page, merge};
+use crate::member::Member;
 
 /// Lists objects in all members. `donors` is as in [`merge`].
 ///
 /// # Errors
 /// The first error of a member.
 pub(crate) fn objects(
-    stores: &[&Store],
+    members: &[Member],
     donors: &[bool],
     bucket: &str,
     request: &ListRequest<'_>,
@@ -25,7 +27,8 @@ pub(crate) fn objects(
     let compare = |one: &ListEntry, other: &ListEntry| one.name().cmp(other.name());
     let read = |member: usize, last: Option<&ListEntry>, limit| {
         let after = last.map(ListEntry::name).or(request.after);
-        let page = stores[member].list(bucket, &ListRequest { after, limit, ..*request })?;
+        let part = ListRequest { after, limit, ..*request };
+        let page = members[member].read(|store| store.list(bucket, &part))?;
         Ok(Page { entries: page.entries, more: page.more })
     };
     let Page { entries, more } = merge(donors, request.limit, compare, read)?;
@@ -37,7 +40,7 @@ pub(crate) fn objects(
 /// # Errors
 /// The first error of a member.
 pub(crate) fn versions(
-    stores: &[&Store],
+    members: &[Member],
     donors: &[bool],
     bucket: &str,
     request: &ListVersionsRequest<'_>,
@@ -55,7 +58,7 @@ pub(crate) fn versions(
             }
             None => {}
         }
-        let page = stores[member].list_versions(bucket, &part)?;
+        let page = members[member].read(|store| store.list_versions(bucket, &part))?;
         Ok(Page { entries: page.entries, more: page.more })
     };
     let Page { entries, more } = merge(donors, request.limit, by_age, read)?;
@@ -67,7 +70,7 @@ pub(crate) fn versions(
 /// # Errors
 /// The first error of a member.
 pub(crate) fn uploads(
-    stores: &[&Store],
+    members: &[Member],
     donors: &[bool],
     bucket: &str,
     request: &ListUploadsRequest<'_>,
@@ -85,7 +88,7 @@ pub(crate) fn uploads(
             }
             None => {}
         }
-        let page = stores[member].list_uploads(bucket, &part)?;
+        let page = members[member].read(|store| store.list_uploads(bucket, &part))?;
         Ok(Page { entries: page.entries, more: page.more })
     };
     let Page { entries, more } = merge(donors, request.limit, by_id, read)?;

@@ -11,17 +11,26 @@ use haul_file_store::{MovedKey, Result};
 
 use crate::member::Member;
 
-/// Moves a key to the new member of its slot, unless it is there.
+/// Moves a key to the new member of its slot, unless it is there. A move of a big object may take
+/// long, so that it is not counted as a call.
 ///
 /// # Errors
 /// Fails like [`haul_file_store::Store::move_key`];
 /// [`haul_file_store::Error::MemberMissing`].
-pub(crate) fn move_key(
-    members: &[Member],
-    from: usize,
-    to: usize,
+pub(crate) fn move_key(from: &Member, to: &Member, bucket: &str, key: &str) -> Result<MovedKey> {
+    from.store()?.move_key(to.store()?, bucket, key)
+}
+
+/// Moves a key like [`move_key`], for a call that then changes it in the new member.
+///
+/// # Errors
+/// Fails like [`move_key`]; [`haul_file_store::Error::MemberStalled`].
+pub(crate) fn move_key_for_write(
+    from: &Member,
+    to: &Member,
     bucket: &str,
     key: &str,
 ) -> Result<MovedKey> {
-    members[from].store()?.move_key(members[to].store()?, bucket, key)
+    let _call = from.begin_move(to)?;
+    move_key(from, to, bucket, key)
 }

@@ -134,7 +134,7 @@ fn move_page(
             if route.from != Some(donor) {
                 continue;
             }
-            match move_key(members, donor, route.to, bucket, key) {
+            match move_key(&members[donor], &members[route.to], bucket, key) {
                 Ok(moved) => {
                     shared.moves.moved(moved.bytes);
                     drop(routes);

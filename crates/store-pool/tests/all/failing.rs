@@ -1,16 +1,20 @@
 //! Disks that die, are full, or lose the files of the pool.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
+use std::time::Duration;
 
 use haul_disk::{Disk, Op};
 use haul_disk_sim::{FaultyDisk, MemoryDisk};
-use haul_file_store::{Attributes, Error, ObjectInfo, OngoingFailure, Options, Precondition};
+use haul_file_store::{
+    Attributes, Error, NewObject, ObjectInfo, OngoingFailure, Options, Precondition,
+};
 use haul_store_pool::{OpenWith, Pool, Waiting};
 use haul_testing::eventually;
 use rustix::io::Errno;
 
-use crate::{BUCKET, check, content, fill, get, key, put, small, wait_for_moves};
+use crate::{BUCKET, check, content, fill, get, key, listed, put, small, wait_for_moves};
 
 /// Three disks with a pool and 60 objects.
 fn disks() -> [MemoryDisk; 3] {
@@ -109,10 +113,105 @@ fn disk_that_does_not_respond_keeps_few_calls_waiting() {
     pool.create_bucket("other").unwrap();
 }
 
+/// Calls `work` in `count` threads, until `faulty` is unblocked. Meanwhile, after twice the time for
+/// which a call may wait, calls `check`. Returns the number of calls that returned before.
+fn while_calls_wait(
+    faulty: &FaultyDisk,
+    count: usize,
+    work: impl Fn(usize) + Sync,
+    check: impl FnOnce(),
+) -> usize {
+    let returned = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let (work, returned) = (&work, &returned);
+        for number in 0..count {
+            scope.spawn(move || {
+                work(number);
+                returned.fetch_add(1, Relaxed);
+            });
+        }
+        thread::sleep(Duration::from_secs(5));
+        let before = returned.load(Relaxed);
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
+        faulty.unblock();
+        checked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        before
+    })
+}
+
+/// Fails if calls are counted in other members than the second one.
+fn assert_others_are_free(pool: &Pool) {
+    for number in [0, 2] {
+        assert_eq!(pool.members()[number].waiting(), Waiting::default(), "member {number}");
+    }
+}
+
+#[test]
+fn listings_that_wait_for_a_disk_are_counted_in_its_member_only() {
+    let disks = disks();
+    // Closing a store with so many changes writes the keys to the disk, from which they are listed.
+    let pool = open(&disks);
+    let keys: Vec<String> = (0..15_000).map(|number| format!("small{number}")).collect();
+    let (attributes, precondition) = (&Attributes::new(), &Precondition::None);
+    let small = |key| NewObject { key, bytes: b"x", attributes, precondition };
+    let small: Vec<NewObject<'_>> = keys.iter().map(|key| small(key)).collect();
+    pool.put_many(BUCKET, &small).into_iter().for_each(|put| drop(put.unwrap()));
+    pool.close().unwrap();
+    let (pool, hanging, _, others) = open_faulty(&disks);
+    hanging.block(Op::Read);
+    let request = haul_file_store::ListVersionsRequest { limit: 100, ..Default::default() };
+    let list = |_| drop(pool.list_versions(BUCKET, &request));
+    while_calls_wait(&hanging, 20, list, || {
+        assert!(pool.members()[1].waiting().is_stalled());
+        assert_others_are_free(&pool);
+        others.iter().for_each(|number| drop(try_put(&pool, *number).unwrap()));
+    });
+    assert_eq!(listed(&pool, 1000).len(), 15_060);
+}
+
+#[test]
+fn changes_of_buckets_that_wait_for_a_disk_are_counted_in_its_member_only() {
+    let disks = disks();
+    let (pool, hanging, _, others) = open_faulty(&disks);
+    hanging.block(Op::Sync);
+    let create = |number: usize| drop(pool.create_bucket(&format!("bucket-{number}")));
+    let returned = while_calls_wait(&hanging, 40, create, || {
+        assert_eq!(pool.members()[1].waiting().calls, 1);
+        assert_others_are_free(&pool);
+        others.iter().for_each(|number| drop(try_put(&pool, *number).unwrap()));
+    });
+    assert_eq!(returned, 39, "changes wait for a disk that hangs");
+}
+
+#[test]
+fn moves_that_wait_for_a_disk_are_not_counted_in_the_other_member() {
+    let (first, second) = (MemoryDisk::default(), MemoryDisk::default());
+    let pool = open(std::slice::from_ref(&first));
+    pool.create_bucket(BUCKET).unwrap();
+    fill(&pool, 0..60);
+    pool.close().unwrap();
+    let donor = FaultyDisk::new(Arc::new(first));
+    let both: [Arc<dyn Disk>; 2] = [Arc::new(donor.clone()), Arc::new(second)];
+    let pool = Pool::open_on(&both, &OpenWith::default(), &small()).unwrap().0;
+    // The background does not move keys in time.
+    donor.block(Op::Sync);
+    let put = |number: usize| drop(try_put(&pool, number as u64));
+    let delete = |number: usize| {
+        drop(pool.delete_many(BUCKET, &[&key(number as u64), &key(number as u64 + 1)]));
+    };
+    let work = |number: usize| if number < 40 { put(number) } else { delete(number) };
+    let returned = while_calls_wait(&donor, 60, work, || {
+        assert_eq!(pool.members()[1].waiting(), Waiting::default());
+        assert!(pool.members()[1].store().unwrap().stats().objects > 0, "no move has begun");
+    });
+    assert!(returned < 60, "no call waits for the disk");
+    wait_for_moves(&pool);
+}
+
 #[test]
 fn full_disk_opens_and_gives_keys_to_a_new_one() {
     let disks = [(); 2].map(|()| MemoryDisk::default());
-    let options = Options { stall_max: std::time::Duration::ZERO, ..small() };
+    let options = Options { stall_max: Duration::ZERO, ..small() };
     let pool = open_with(&disks, &options);
     pool.create_bucket(BUCKET).unwrap();
     disks[0].limit(Some(24 << 20));
