@@ -1,12 +1,14 @@
 //! Buckets and their settings, which are on all members.
 //!
-//! A change goes through the members in their order, and has happened when the last one has it. If
-//! it stops in between, the first members have it: opening the pool completes it
-//! ([`crate::settling`]).
+//! A change goes through the members in their order, and has happened when the last one has it; only
+//! a deletion is made in all at once. If it stops in between, the first member decides whether
+//! opening the pool completes or undoes it ([`crate::settling`]).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use haul_file_store::{
     BucketId, BucketInfo, BucketSettings, DefaultRetention, Error, Lifecycle, LockedBuckets,
@@ -14,12 +16,16 @@ use haul_file_store::{
 };
 use haul_sync::MutexGuard;
 
+use crate::member::Member;
 use crate::pool::Pool;
 use crate::shared::Shared;
 
 /// The time after which a change that waits for another one looks whether a disk responds: so long
 /// that the call of the other one counts as waiting by then.
 const CHANGE_WAIT: Duration = Duration::from_secs(3);
+
+/// The limit on the time for which all writers wait until those that have begun have ended.
+const LOCK_TIME_MAX: Duration = Duration::from_secs(2);
 
 impl Pool {
     /// Creates a bucket like [`Store::create_bucket`].
@@ -53,11 +59,13 @@ impl Pool {
     /// Deletes a bucket like [`Store::delete_bucket`].
     ///
     /// 1. Keeps writers out of all members, and checks that the bucket is empty in each.
-    /// 2. Deletes it from each, in their order. After a crash in between, opening the pool deletes
-    ///    it from the others, too.
+    /// 2. Deletes it from all at once, and lets writers in again, each member for itself: they find
+    ///    no bucket, and do not wait for a disk that hangs. After a crash in between, opening the
+    ///    pool deletes it from all members if the first one has deleted it, and otherwise creates it
+    ///    again in the others.
     ///
     /// # Errors
-    /// Fails like [`Store::delete_bucket`]; [`Error::MemberMissing`].
+    /// Fails like [`Store::delete_bucket`]; [`Error::MemberMissing`]; [`Error::MemberStalled`].
     ///
     /// # Durability
     /// The deletion survives a power cut when this returns.
@@ -66,17 +74,43 @@ impl Pool {
             return self.members[0].store()?.delete_bucket(bucket);
         };
         let _exclusive = self.begin_change(shared)?;
-        let locked: Vec<LockedBuckets<'_>> = self
-            .members
-            .iter()
-            .map(|member| member.write(|store| Ok(store.lock_buckets())))
-            .collect::<Result<_>>()?;
-        locked.iter().try_for_each(|store| store.check_empty(bucket))?;
-        for (member, locked) in self.members.iter().zip(&locked) {
-            member.write(|_| locked.delete(bucket))?;
-        }
-        drop(locked);
-        self.members.iter().try_for_each(|member| member.write(Store::confirm))
+        let locked = self.lock_all_buckets()?;
+        locked.iter().try_for_each(|(_, buckets)| buckets.check_empty(bucket))?;
+        let delete = |member: &Member, buckets: LockedBuckets<'_>| {
+            member.write(|_| buckets.delete(bucket))?;
+            drop(buckets);
+            member.write(Store::confirm)
+        };
+        let panicked = || Err(Error::Stopped { what: "deleting a bucket panicked" });
+        thread::scope(|scope| {
+            let delete = &delete;
+            let deleting: Vec<_> = locked
+                .into_iter()
+                .map(|(member, buckets)| scope.spawn(move || delete(member, buckets)))
+                .collect();
+            deleting
+                .into_iter()
+                .map(|deleted| deleted.join().unwrap_or_else(|_| panicked()))
+                .fold(Ok(()), Result::and)
+        })
+    }
+
+    /// Keeps all writers out of all members. Those of a member in which a writer hangs would wait
+    /// for the others with all locks held: so it is locked first, and for a limited time.
+    ///
+    /// # Errors
+    /// [`Error::MemberStalled`]: then no member is locked.
+    fn lock_all_buckets(&self) -> Result<Vec<(&Member, LockedBuckets<'_>)>> {
+        let mut members: Vec<&Member> = self.members.iter().collect();
+        members.sort_by_key(|member| Reverse(member.waiting().longest));
+        let until = Instant::now() + LOCK_TIME_MAX;
+        let locked = members.into_iter().map(|member| {
+            let stalled = || member.stalled();
+            let locked =
+                member.write(|store| store.lock_buckets_until(until).ok_or_else(stalled))?;
+            Ok((member, locked))
+        });
+        locked.collect()
     }
 
     /// Calls `change` for each store, in the order of the members.

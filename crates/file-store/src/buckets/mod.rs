@@ -7,6 +7,7 @@ pub(crate) mod settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use haul_append_log::SpacePriority;
 use haul_sync::RwLockWriteGuard;
@@ -139,6 +140,13 @@ impl Store {
     pub fn delete_bucket(&self, bucket: &str) -> Result<()> {
         let delete = || self.lock_buckets().delete(bucket);
         acknowledge(&self.inner, self.inner.with_space(delete))
+    }
+
+    /// Keeps all writers out like [`Self::lock_buckets`]; `None` if one has not ended at `until`.
+    #[must_use]
+    pub fn lock_buckets_until(&self, until: Instant) -> Option<LockedBuckets<'_>> {
+        let exclusive = self.inner.keyspace.gate.try_write_until(until)?;
+        Some(LockedBuckets { store: self, _exclusive: exclusive })
     }
 
     /// Keeps all writers out of the store until the result is dropped, so that a bucket can be

@@ -184,6 +184,38 @@ fn changes_of_buckets_that_wait_for_a_disk_are_counted_in_its_member_only() {
 }
 
 #[test]
+fn deletion_of_a_bucket_that_waits_for_a_disk_does_not_hold_up_the_others() {
+    let disks = disks();
+    let (pool, hanging, on_it, others) = open_faulty(&disks);
+    pool.create_bucket("other").unwrap();
+    // The deletion waits for a writer of this disk, and the next one for its own sync.
+    for has_writer in [true, false] {
+        hanging.block(Op::Sync);
+        let work = |number: usize| match number {
+            0 if has_writer => drop(try_put(&pool, on_it[0]).unwrap()),
+            _ => {
+                thread::sleep(Duration::from_secs(1));
+                drop(pool.delete_bucket("other"));
+            }
+        };
+        while_calls_wait(&hanging, 2, work, || {
+            let (sender, done) = std::sync::mpsc::channel();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    others.iter().for_each(|number| drop(try_put(&pool, *number).unwrap()));
+                    sender.send(()).unwrap();
+                });
+                let done = done.recv_timeout(Duration::from_secs(10));
+                hanging.unblock();
+                done.expect("writes to the other disks wait");
+            });
+        });
+    }
+    let gone = pool.stores().filter(|store| store.bucket("other").is_ok()).count();
+    assert_eq!(gone, 0, "a deletion has not ended");
+}
+
+#[test]
 fn moves_that_wait_for_a_disk_are_not_counted_in_the_other_member() {
     let (first, second) = (MemoryDisk::default(), MemoryDisk::default());
     let pool = open(std::slice::from_ref(&first));

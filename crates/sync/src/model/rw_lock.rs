@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 
@@ -112,6 +113,18 @@ impl<T> RwLock<T> {
         drop(usage);
         let value = self.value.write().unwrap_or_else(PoisonError::into_inner);
         RwLockWriteGuard { lock: self, value: Some(value) }
+    }
+
+    /// Locks for writing if that does not wait: in the model, the time is always over at once.
+    pub fn try_write_until(&self, _until: Instant) -> Option<RwLockWriteGuard<'_, T>> {
+        let mut usage = self.usage();
+        let is_free = !usage.has_writer && usage.readers == 0;
+        usage.has_writer |= is_free;
+        drop(usage);
+        is_free.then(|| {
+            let value = self.value.write().unwrap_or_else(PoisonError::into_inner);
+            RwLockWriteGuard { lock: self, value: Some(value) }
+        })
     }
 }
 
