@@ -2,7 +2,7 @@
 //!
 //! A change goes through the members in their order, and has happened when the last one has it; only
 //! a deletion is made in all at once. If it stops in between, the first member decides whether
-//! opening the pool completes or undoes it ([`crate::settling`]).
+//! opening the pool, or the next change of the bucket, completes or undoes it ([`crate::settling`]).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ use haul_sync::MutexGuard;
 
 use crate::member::Member;
 use crate::pool::Pool;
+use crate::settling::{BucketState, settle_bucket};
 use crate::shared::Shared;
 
 /// The time after which a change that waits for another one looks whether a disk responds: so long
@@ -48,12 +49,38 @@ impl Pool {
     /// # Durability
     /// The bucket and its settings survive a power cut when this returns.
     pub fn create_bucket_with(&self, bucket: &str, new: &NewBucket) -> Result<()> {
+        let Some(shared) = &self.shared else {
+            return self.members[0].store()?.create_bucket_with(bucket, new);
+        };
+        let _exclusive = self.begin_change(shared)?;
+        if let Some(states) = self.unequal_states(bucket)? {
+            self.discard_remains(bucket, &states)?;
+        }
         let mut new = new.clone();
-        self.change_buckets(|store| {
-            store.create_bucket_with(bucket, &new)?;
-            new.id = Some(store.bucket_id(bucket)?);
-            Ok(())
+        self.members.iter().try_for_each(|member| {
+            member.write(|store| {
+                store.create_bucket_with(bucket, &new)?;
+                new.id = Some(store.bucket_id(bucket)?);
+                Ok(())
+            })
         })
+    }
+
+    /// Deletes what an unfinished creation or deletion has left of a bucket in some members, so that
+    /// it can be created. If it is used, completes it instead.
+    fn discard_remains(&self, bucket: &str, states: &[Option<BucketState>]) -> Result<()> {
+        let having = || self.members.iter().zip(states).filter(|(_, state)| state.is_some());
+        if having().count() == self.members.len() {
+            return self.settle(bucket);
+        }
+        // The first member decides: it must not lose the bucket before the others.
+        for (member, _) in having().rev() {
+            match member.write(|store| store.delete_bucket(bucket)) {
+                Err(Error::BucketNotEmpty { .. }) => return self.settle(bucket),
+                deleted => deleted?,
+            }
+        }
+        Ok(())
     }
 
     /// Deletes a bucket like [`Store::delete_bucket`].
@@ -74,6 +101,13 @@ impl Pool {
             return self.members[0].store()?.delete_bucket(bucket);
         };
         let _exclusive = self.begin_change(shared)?;
+        if self.unequal_states(bucket)?.is_some() {
+            self.settle(bucket)?;
+            if self.bucket_store()?.bucket_id(bucket).is_err() {
+                // That has completed an earlier deletion.
+                return Ok(());
+            }
+        }
         let locked = self.lock_all_buckets()?;
         locked.iter().try_for_each(|(_, buckets)| buckets.check_empty(bucket))?;
         let delete = |member: &Member, buckets: LockedBuckets<'_>| {
@@ -113,11 +147,40 @@ impl Pool {
         locked.collect()
     }
 
-    /// Calls `change` for each store, in the order of the members.
-    fn change_buckets<'a>(&'a self, mut change: impl FnMut(&'a Store) -> Result<()>) -> Result<()> {
+    /// Changes a bucket: calls `change` for each store, in the order of the members.
+    fn change_buckets<'a>(
+        &'a self,
+        bucket: &str,
+        mut change: impl FnMut(&'a Store) -> Result<()>,
+    ) -> Result<()> {
         let Some(shared) = &self.shared else { return change(self.members[0].store()?) };
         let _exclusive = self.begin_change(shared)?;
+        if self.unequal_states(bucket)?.is_some() {
+            self.settle(bucket)?;
+        }
         self.members.iter().try_for_each(|member| member.write(&mut change))
+    }
+
+    /// Returns the states of a bucket in the members if they differ, because an earlier change has
+    /// failed in one of them. The caller has begun a change.
+    fn unequal_states(&self, bucket: &str) -> Result<Option<Vec<Option<BucketState>>>> {
+        let find = |member: &Member| member.read(|store| BucketState::find(store, bucket));
+        match self.members.iter().map(find).collect::<Result<Vec<_>>>() {
+            Ok(states) => {
+                let differ = states.windows(2).any(|pair| pair[0] != pair[1]);
+                Ok(differ.then_some(states))
+            }
+            // What cannot be read cannot be compared: the change itself fails if it needs it.
+            Err(Error::Damaged { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a bucket equal in all members.
+    fn settle(&self, bucket: &str) -> Result<()> {
+        // Only one change at a time is counted in the members for which it does not wait.
+        let _calls = self.members.iter().map(Member::begin_write).collect::<Result<Vec<_>>>()?;
+        settle_bucket(&self.all_stores()?, bucket)
     }
 
     /// Waits until no other bucket is changed. One change at a time is counted in the member for
@@ -202,7 +265,7 @@ impl Pool {
     /// # Durability
     /// The setting survives a power cut when this returns.
     pub fn set_bucket_setting(&self, bucket: &str, name: &str, value: Option<&str>) -> Result<()> {
-        self.change_buckets(|store| store.set_bucket_setting(bucket, name, value))
+        self.change_buckets(bucket, |store| store.set_bucket_setting(bucket, name, value))
     }
 
     /// Returns a bucket's versioning state, like [`Store::versioning`].
@@ -221,7 +284,7 @@ impl Pool {
     /// # Durability
     /// The state survives a power cut when this returns.
     pub fn set_versioning(&self, bucket: &str, versioning: Versioning) -> Result<()> {
-        self.change_buckets(|store| store.set_versioning(bucket, versioning))
+        self.change_buckets(bucket, |store| store.set_versioning(bucket, versioning))
     }
 
     /// Returns `true` if a bucket has object lock, like [`Store::has_object_lock`].
@@ -240,7 +303,7 @@ impl Pool {
     /// # Durability
     /// The state survives a power cut when this returns.
     pub fn enable_object_lock(&self, bucket: &str) -> Result<()> {
-        self.change_buckets(|store| store.enable_object_lock(bucket))
+        self.change_buckets(bucket, |store| store.enable_object_lock(bucket))
     }
 
     /// Returns a bucket's default retention, like [`Store::default_retention`].
@@ -263,7 +326,7 @@ impl Pool {
         bucket: &str,
         retention: Option<DefaultRetention>,
     ) -> Result<()> {
-        self.change_buckets(|store| store.set_default_retention(bucket, retention))
+        self.change_buckets(bucket, |store| store.set_default_retention(bucket, retention))
     }
 
     /// Returns a bucket's lifecycle rules, like [`Store::lifecycle`].
@@ -282,7 +345,7 @@ impl Pool {
     /// # Durability
     /// The rules survive a power cut when this returns.
     pub fn set_lifecycle(&self, bucket: &str, lifecycle: &Lifecycle) -> Result<()> {
-        self.change_buckets(|store| store.set_lifecycle(bucket, lifecycle))
+        self.change_buckets(bucket, |store| store.set_lifecycle(bucket, lifecycle))
     }
 
     /// Sets a bucket's quota, like [`Store::set_quota`]: a limit on its usage in all members
@@ -294,7 +357,7 @@ impl Pool {
     /// # Durability
     /// The quota survives a power cut when this returns.
     pub fn set_quota(&self, bucket: &str, quota: Quota) -> Result<()> {
-        self.change_buckets(|store| store.set_quota(bucket, quota))
+        self.change_buckets(bucket, |store| store.set_quota(bucket, quota))
     }
 
     /// Returns a bucket's quota and its usage in all open members, like [`Store::quota`].

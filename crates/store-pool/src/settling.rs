@@ -1,4 +1,5 @@
-//! Makes the buckets of all members equal when a pool is opened.
+//! Makes the buckets of all members equal when a pool is opened, and a bucket before it changes: an
+//! earlier change may have failed in one of them.
 //!
 //! A change of a bucket goes through the members in their order. If it stopped in between, the
 //! first members have it, so the first open member decides. There is one exception: a bucket that
@@ -7,11 +8,14 @@
 
 use std::collections::BTreeSet;
 
-use haul_file_store::{Attributes, Error, Lifecycle, NewBucket, Quota, Result, Store, Versioning};
+use haul_file_store::{
+    Attributes, BucketId, Error, Lifecycle, NewBucket, Quota, Result, Store, Versioning,
+};
 
 /// What a bucket has on each member.
 #[derive(Debug, PartialEq)]
-struct BucketState {
+pub(crate) struct BucketState {
+    id: BucketId,
     settings: Attributes,
     lifecycle: Lifecycle,
     versioning: Versioning,
@@ -22,12 +26,21 @@ struct BucketState {
 impl BucketState {
     fn read(store: &Store, bucket: &str) -> Result<Self> {
         Ok(Self {
+            id: store.bucket_id(bucket)?,
             settings: (**store.bucket_settings(bucket)?).clone(),
             lifecycle: store.lifecycle(bucket)?,
             versioning: store.versioning(bucket)?,
             has_object_lock: store.has_object_lock(bucket)?,
             quota: store.quota(bucket)?.quota,
         })
+    }
+
+    /// Returns what a bucket has on a member; `None` if it does not exist.
+    pub(crate) fn find(store: &Store, bucket: &str) -> Result<Option<Self>> {
+        match Self::read(store, bucket) {
+            Err(Error::NoSuchBucket { .. }) => Ok(None),
+            found => found.map(Some),
+        }
     }
 }
 
@@ -37,15 +50,20 @@ impl BucketState {
 /// A store whose buckets are unknown because of damage, or differ in a way that no interrupted
 /// change leaves behind; a failed write.
 pub(crate) fn settle(stores: &[&Store]) -> Result<()> {
+    names(stores)?.iter().try_for_each(|bucket| settle_bucket(stores, bucket))
+}
+
+/// Makes a bucket equal in all `stores`, like [`settle`].
+///
+/// # Errors
+/// Fails like [`settle`].
+pub(crate) fn settle_bucket(stores: &[&Store], bucket: &str) -> Result<()> {
     let Some((first, others)) = stores.split_first() else { return Ok(()) };
-    for bucket in names(others)?.difference(&names(&[first])?) {
+    if BucketState::find(first, bucket)?.is_none() {
         finish_deletion(first, others, bucket)?;
     }
-    for bucket in names(&[first])? {
-        let state = BucketState::read(first, &bucket)?;
-        others.iter().try_for_each(|other| make_equal(first, other, &bucket, &state))?;
-    }
-    Ok(())
+    let Some(state) = BucketState::find(first, bucket)? else { return Ok(()) };
+    others.iter().try_for_each(|other| make_equal(first, other, bucket, &state))
 }
 
 /// Gives a store that was restored from its copy the buckets and settings of another member, and
@@ -122,7 +140,7 @@ fn finish_deletion(first: &Store, others: &[&Store], bucket: &str) -> Result<()>
 
 /// Gives a bucket of `other` the state and the identity that it has in `first`.
 fn make_equal(first: &Store, other: &Store, bucket: &str, state: &BucketState) -> Result<()> {
-    let id = first.bucket_id(bucket)?;
+    let id = state.id;
     match other.bucket_id(bucket) {
         Ok(same) if same == id => {}
         Ok(_different) => {
@@ -159,12 +177,7 @@ fn make_equal(first: &Store, other: &Store, bucket: &str, state: &BucketState) -
     Ok(())
 }
 
-fn create(
-    store: &Store,
-    bucket: &str,
-    state: &BucketState,
-    id: haul_file_store::BucketId,
-) -> Result<()> {
+fn create(store: &Store, bucket: &str, state: &BucketState, id: BucketId) -> Result<()> {
     let (settings, has_object_lock) = (state.settings.clone(), state.has_object_lock);
     store.create_bucket_with(bucket, &NewBucket { settings, has_object_lock, id: Some(id) })
 }

@@ -1,6 +1,8 @@
 //! Changes of buckets, interrupted at every step.
 
 use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
 
 use haul_disk_sim::{Crash, Crashes, Device, MemoryDisk, crash_everywhere};
 use haul_file_store::{
@@ -18,7 +20,7 @@ fn lifecycle() -> Lifecycle {
         id: "rule".to_owned(),
         enabled: true,
         prefix: "tmp/".to_owned(),
-        expire: Some(Expiry::After(std::time::Duration::from_hours(24))),
+        expire: Some(Expiry::After(Duration::from_hours(24))),
         ..LifecycleRule::default()
     };
     Lifecycle { rules: vec![rule] }
@@ -149,4 +151,91 @@ fn full_bucket_is_deleted_from_no_member() {
     pool.delete(BUCKET, "key").unwrap();
     pool.delete_bucket(BUCKET).unwrap();
     assert!(pool.stores().all(|store| store.bucket(BUCKET).is_err()));
+}
+
+/// Makes a change in one member only, as if it had failed in the others.
+fn change_one(pool: &Pool, member: usize, change: Change) {
+    change(&Pool::from(Arc::clone(pool.members()[member].store().unwrap()))).unwrap();
+}
+
+#[track_caller]
+fn assert_equal_members(pool: &Pool) {
+    let states = states(pool);
+    assert!(states.iter().all(|state| *state == states[0]), "{states:#?}");
+}
+
+#[test]
+fn change_that_failed_in_some_members_succeeds_when_it_is_repeated() {
+    let pool = open(&MemoryDisk::default(), 0..3);
+    for (number, change) in CHANGES.iter().enumerate() {
+        change_one(&pool, 0, *change);
+        change(&pool).unwrap_or_else(|error| panic!("change {number}: {error}"));
+        assert_equal_members(&pool);
+    }
+}
+
+#[test]
+fn deletion_that_failed_in_any_member_succeeds_when_it_is_repeated() {
+    for member in 0..3 {
+        let pool = open(&MemoryDisk::default(), 0..3);
+        pool.create_bucket(BUCKET).unwrap();
+        change_one(&pool, member, |pool| pool.delete_bucket(BUCKET));
+        pool.delete_bucket(BUCKET).unwrap();
+        assert!(pool.stores().all(|store| store.bucket(BUCKET).is_err()));
+        let gone = pool.delete_bucket(BUCKET).unwrap_err();
+        assert!(matches!(gone, Error::NoSuchBucket { .. }), "{gone}");
+    }
+}
+
+#[test]
+fn change_after_another_one_that_failed_finds_equal_members() {
+    for number in 1..6 {
+        let pool = open(&MemoryDisk::default(), 0..3);
+        CHANGES[..number].iter().for_each(|change| change(&pool).unwrap());
+        change_one(&pool, 0, CHANGES[number]);
+        pool.set_bucket_setting(BUCKET, "website", Some("on")).unwrap();
+        assert_equal_members(&pool);
+    }
+}
+
+#[test]
+fn bucket_whose_creation_failed_is_kept_once_it_has_objects() {
+    let pool = open(&MemoryDisk::default(), 0..3);
+    change_one(&pool, 0, CHANGES[0]);
+    let none = Attributes::new();
+    let put = |number: &u64| {
+        let always = haul_file_store::Precondition::None;
+        pool.put(BUCKET, &crate::key(*number), b"x", &none, &always).is_ok()
+    };
+    let stored: Vec<u64> = (0..60).filter(put).collect();
+    assert!((1..60).contains(&stored.len()), "{stored:?}");
+    let exists = pool.create_bucket(BUCKET).unwrap_err();
+    assert!(matches!(exists, Error::BucketExists { .. }), "{exists}");
+    assert_equal_members(&pool);
+    assert!(stored.iter().all(|number| crate::get(&pool, &crate::key(*number)).is_ok()));
+    assert_eq!((0..60).filter(put).count(), 60);
+}
+
+#[test]
+fn bucket_is_created_once_a_full_disk_has_space_again() {
+    let disks = [(); 3].map(|()| MemoryDisk::default());
+    let dirs = disks.each_ref().map(|disk| Arc::new(disk.clone()) as Arc<dyn haul_disk::Disk>);
+    let options = haul_file_store::Options { stall_max: Duration::ZERO, ..crate::small() };
+    let pool = Pool::open_on(&dirs, &OpenWith::default(), &options).unwrap().0;
+    pool.create_bucket("full").unwrap();
+    disks[1].limit(Some(disks[1].used_bytes()));
+    let (store, none) = (pool.members()[1].store().unwrap(), Attributes::new());
+    let is_put = |number: u64| {
+        let always = haul_file_store::Precondition::None;
+        store.put("full", &number.to_string(), &[0; 50_000], &none, &always).is_ok()
+    };
+    assert!(!(0..1000).all(is_put), "the disk is not full");
+    let policy = "x".repeat(60_000);
+    let new = NewBucket::from(Attributes::from_iter([("policy", &*policy)]));
+    let full = pool.create_bucket_with(BUCKET, &new).unwrap_err();
+    assert!(matches!(full, Error::Full { .. } | Error::Stalled { .. }), "{full}");
+    disks[1].limit(None);
+    pool.create_bucket_with(BUCKET, &new).unwrap();
+    assert_equal_members(&pool);
+    pool.close().unwrap();
 }
