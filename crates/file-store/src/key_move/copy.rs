@@ -11,7 +11,9 @@ use crate::index::quotas::Reserved;
 use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
 use crate::key_move::files::CopiedFiles;
-use crate::key_move::locks::lock_pair;
+use crate::key_move::locks::{
+    check_same_bucket, lock_source, peek_state, try_enter, wait_for_gate,
+};
 use crate::key_move::plan::{LastStep, MissingUpload, Newest, Plan, common, plan};
 use crate::key_move::state::{HeldVersion, KeyName, NeedleName, read_state};
 use crate::needles::apply::{AppendedRecord, Pending};
@@ -20,8 +22,8 @@ use crate::needles::stored::{StoredObject, append_stored, read_stored_at};
 use crate::object::Attributes;
 use crate::versions::retain::{tombstone, version_tombstone};
 
-/// The limits on what is copied while the key is locked and the gates are held: checkpoints, and the
-/// writers behind them, wait meanwhile.
+/// The limits on what is copied while the key is locked and the gate of `to` is held: checkpoints, and
+/// the writers behind them, wait meanwhile.
 const BATCH_NEEDLES: usize = 1024;
 const BATCH_DATA_BYTES: u64 = 8 << 20;
 
@@ -56,7 +58,7 @@ enum Ready {
     Last(Box<ReadyLast>),
 }
 
-/// The last step, and the objects that it stores.
+/// The last step, and the objects that it stores, of which those in `to` are read last.
 struct ReadyLast {
     step: LastStep,
     newest: Option<StoredObject>,
@@ -65,13 +67,14 @@ struct ReadyLast {
 
 /// Copies a batch of what `to` lacks of a key.
 ///
-/// 1. Locks the key in both stores and compares them.
+/// 1. Locks the key in `from`, and compares both stores.
 /// 2. Reads and verifies all needles of the batch. If a file of a big object has no copy yet, returns
 ///    it, and nothing is stored.
-/// 3. Appends them to the log of `to`: uploads and their parts, versions from newest to oldest, and
-///    in the last batch the newest version, which becomes current. After a crash the log has a
+/// 3. Enters `to`, and locks the key there, too. If it has changed since, begins again.
+/// 4. Appends the needles to the log of `to`: uploads and their parts, versions from newest to oldest,
+///    and in the last batch the newest version, which becomes current. After a crash the log has a
 ///    prefix of them; both stores together have the state of the key.
-/// 4. Waits until they are durable, and applies them.
+/// 5. Waits until they are durable, and applies them.
 ///
 /// # Errors
 /// [`crate::Error::Damaged`] if a needle cannot be read; then nothing of the batch is stored.
@@ -82,31 +85,54 @@ pub(super) fn copy_batch(
     name: KeyName<'_>,
     files: &mut CopiedFiles,
 ) -> Result<CopyStep> {
-    let _locks = lock_pair(from, to, name)?;
+    loop {
+        if let Some(step) = try_copy_batch(from, to, name, files)? {
+            return Ok(step);
+        }
+        wait_for_gate(to, name)?;
+    }
+}
+
+/// Copies a batch like [`copy_batch`]; `None` if the gate of `to` is closed, or the key has changed.
+fn try_copy_batch(
+    from: &Arc<Inner>,
+    to: &Inner,
+    name: KeyName<'_>,
+    files: &mut CopiedFiles,
+) -> Result<Option<CopyStep>> {
+    let _source = lock_source(from, to, name)?;
     let here = read_state(from, name)?;
     if here.is_empty() {
-        return Ok(CopyStep::Complete);
+        return Ok(Some(CopyStep::Complete));
     }
-    let there = read_state(to, name)?;
+    let there = peek_state(to, name)?;
     let plan = plan(&here, &there);
     if plan.is_empty() {
-        return Ok(CopyStep::Complete);
+        return Ok(Some(CopyStep::Complete));
     }
     let batch = first_batch(plan, name);
     files.update(common(&here, &there));
     let missing_files = files.missing(batch.iter().flat_map(Missing::files));
     if !missing_files.is_empty() {
         let files = Files::pin(from, name.bucket, name.key, &missing_files);
-        return Ok(CopyStep::NeedsFiles(Box::new(files)));
+        return Ok(Some(CopyStep::NeedsFiles(Box::new(files))));
     }
-    let read = |missing| read(from, to, name, missing);
-    let ready: Vec<Ready> = batch.into_iter().map(read).collect::<Result<_>>()?;
+    let read = |missing| read(from, name, missing);
+    let mut ready: Vec<Ready> = batch.into_iter().map(read).collect::<Result<_>>()?;
+    let Some(_writer) = try_enter(to, name)? else { return Ok(None) };
+    // Dropped first, as each writer releases its key before it leaves.
+    let _target = to.keyspace.keys.lock(name.bucket, name.key);
+    check_same_bucket(from, to, name.bucket)?;
+    if read_state(to, name)? != there {
+        return Ok(None);
+    }
+    ready.iter_mut().try_for_each(|ready| ready.read_rest(to, name))?;
     let pending = Pending::start(|records| {
         let mut append = |ready| append(to, name, ready, files, records);
         ready.into_iter().try_for_each(&mut append)
     });
     to.finish(pending)?;
-    Ok(CopyStep::Copied)
+    Ok(Some(CopyStep::Copied))
 }
 
 /// Returns as much of a plan as fits into a batch, at least one needle.
@@ -153,7 +179,8 @@ impl Missing {
     }
 }
 
-fn read(from: &Inner, to: &Inner, name: KeyName<'_>, missing: Missing) -> Result<Ready> {
+/// Reads what is in `from`.
+fn read(from: &Inner, name: KeyName<'_>, missing: Missing) -> Result<Ready> {
     let note = |error: &_| from.volumes.damage.note(name.bucket, name.key, error);
     Ok(match missing {
         Missing::Start(head, None) => Ready::Upload(head, Attributes::new()),
@@ -168,14 +195,26 @@ fn read(from: &Inner, to: &Inner, name: KeyName<'_>, missing: Missing) -> Result
         Missing::Last(step) => {
             let newest = match &step.newest {
                 Some(Newest::Here(held)) => Some(read_version(from, name, held)?),
-                Some(Newest::There(held)) => Some(read_version(to, name, held)?),
-                None => None,
+                Some(Newest::There(_)) | None => None,
             };
-            let retained = step.demoted.as_ref().filter(|(_, is_retained)| *is_retained);
-            let retained = retained.map(|(held, _)| read_version(to, name, held)).transpose()?;
-            Ready::Last(Box::new(ReadyLast { step, newest, retained }))
+            Ready::Last(Box::new(ReadyLast { step, newest, retained: None }))
         }
     })
+}
+
+impl Ready {
+    /// Reads what is in `to`. The caller has locked the key there.
+    fn read_rest(&mut self, to: &Inner, name: KeyName<'_>) -> Result<()> {
+        let Self::Last(last) = self else { return Ok(()) };
+        let ReadyLast { step, newest, retained } = &mut **last;
+        if let Some(Newest::There(held)) = &step.newest {
+            *newest = Some(read_version(to, name, held)?);
+        }
+        if let Some((held, true)) = &step.demoted {
+            *retained = Some(read_version(to, name, held)?);
+        }
+        Ok(())
+    }
 }
 
 fn read_version(inner: &Inner, name: KeyName<'_>, held: &HeldVersion) -> Result<StoredObject> {

@@ -1,59 +1,67 @@
-//! The locks of a step of a move, in both stores.
+//! The locks of a step of a move.
+//!
+//! A step uses two disks, of which one may hang. It holds the gate of a store only while it changes
+//! that store, and reads or writes the other one without it: who waits to close a gate keeps all
+//! writers of the store waiting. The key is locked in the store from which it is moved during the
+//! whole step. No write of the pool reaches a key that is being moved before it is moved, so that
+//! this lock decides.
+//!
+//! This cannot deadlock. A thread of a move that holds a lock never waits for a gate: it tries, and
+//! otherwise releases all before it waits. It waits for the key in the other store while it holds it
+//! in the one from which it is moved, and one key moves in one direction at a time. All other threads
+//! that wait for a key hold smaller keys of the same store only. So the threads that wait for one
+//! another wait for ever greater keys, or for the same key in ever later stores, and the last of them
+//! waits for a disk.
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;
-use crate::key_move::state::KeyName;
+use crate::key_move::state::{KeyName, KeyState, read_state};
 use crate::locks::KeyGuard;
 use crate::object::{TargetBucket, Versioning};
 use crate::writers::BucketWriter;
 
-/// The locks of a key in two stores, and the registrations of a writer in both.
-#[derive(Debug)]
-pub(super) struct LockedPair {
-    // Dropped first, as each writer releases its key before it leaves.
-    _keys: [KeyGuard; 2],
-    _writers: [BucketWriter; 2],
-}
-
-/// Enters a bucket of both stores like any writer, and locks the key in `from` and then in `to`.
-///
-/// This cannot deadlock. A thread that waits for one gate holds no other one. A thread that waits
-/// for a key holds smaller keys only, or the same key in the store from which it is moved; one key
-/// moves in one direction at a time. So the threads that wait for one another wait for ever greater
-/// keys, or for the same key in ever later stores, and the last of them waits for the disk.
+/// Locks a key in the store from which it is moved, without its gate.
 ///
 /// # Errors
 /// [`Error::NoSuchBucket`]; [`Error::InvalidBucketState`] if the stores do not have the same bucket;
 /// [`Error::Damaged`].
-pub(super) fn lock_pair(from: &Inner, to: &Inner, name: KeyName<'_>) -> Result<LockedPair> {
+pub(super) fn lock_source(from: &Inner, to: &Inner, name: KeyName<'_>) -> Result<KeyGuard> {
     let KeyName { bucket, key } = name;
-    let writers = enter_pair(from, to, bucket)?;
+    from.keyspace.index.read().check_bucket(bucket)?;
+    to.keyspace.index.read().check_bucket(bucket)?;
     check_same_bucket(from, to, bucket)?;
-    let keys = [from, to].map(|inner| inner.keyspace.keys.lock(bucket, key));
-    Ok(LockedPair { _keys: keys, _writers: writers })
+    Ok(from.keyspace.keys.lock(bucket, key))
 }
 
-/// Enters the bucket in both stores. Waits for a gate only while it holds no other one: a gate that
-/// another thread waits to close admits nobody, so two moves in opposite directions, and two threads
-/// that close the gates, would otherwise wait for one another.
-fn enter_pair(from: &Inner, to: &Inner, bucket: &str) -> Result<[BucketWriter; 2]> {
-    let target = TargetBucket::from(bucket);
-    loop {
-        let entered = from.keyspace.enter(target)?;
-        if let Some(other) = to.keyspace.try_enter(target)? {
-            return Ok([entered, other]);
-        }
-        drop(entered);
-        let entered = to.keyspace.enter(target)?;
-        if let Some(other) = from.keyspace.try_enter(target)? {
-            return Ok([other, entered]);
-        }
-    }
+/// Reads what the other store has under a key. It may change afterwards.
+///
+/// # Errors
+/// Fails like [`read_state`].
+pub(super) fn peek_state(to: &Inner, name: KeyName<'_>) -> Result<KeyState> {
+    let _key = to.keyspace.keys.lock(name.bucket, name.key);
+    read_state(to, name)
 }
 
-/// Fails if the bucket in `to` cannot have what the bucket in `from` has. Both were entered, so that
-/// their states stay.
-fn check_same_bucket(from: &Inner, to: &Inner, bucket: &str) -> Result<()> {
+/// Enters a bucket like any writer; `None` if the gate is closed, for which the caller may not wait
+/// while it holds the lock of a key.
+///
+/// # Errors
+/// [`Error::NoSuchBucket`]; [`Error::Damaged`].
+pub(super) fn try_enter(inner: &Inner, name: KeyName<'_>) -> Result<Option<BucketWriter>> {
+    inner.keyspace.try_enter(TargetBucket::from(name.bucket))
+}
+
+/// Waits until the gate is open. The caller holds no lock.
+///
+/// # Errors
+/// Fails like [`try_enter`].
+pub(super) fn wait_for_gate(inner: &Inner, name: KeyName<'_>) -> Result<()> {
+    inner.keyspace.enter(TargetBucket::from(name.bucket)).map(drop)
+}
+
+/// Fails if the bucket in `to` cannot have what the bucket in `from` has. That of a bucket that was
+/// entered, or of a key that is locked, stays.
+pub(super) fn check_same_bucket(from: &Inner, to: &Inner, bucket: &str) -> Result<()> {
     let differs = |why| Err(Error::InvalidBucketState { bucket: bucket.to_owned(), why });
     let id = |inner: &Inner| inner.keyspace.index.read().bucket_id(bucket);
     if id(from) != id(to) {

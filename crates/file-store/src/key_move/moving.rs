@@ -103,7 +103,7 @@ impl Store {
     ///    finds the current object in this store.
     /// 3. Waits until the copy of `to` has confirmed them, if there is one. The caller may hold no
     ///    lock for that.
-    /// 4. Locks the key in both stores. If `to` has everything, removes it from this store
+    /// 4. Locks the key in this store. If `to` has everything, removes it from this store
     ///    ([`remove_batch`]); otherwise continues at 1. After a crash before this step, both stores
     ///    have everything; after a crash during it, this store still has a part, the newest version
     ///    last: a reader finds everything in `to`.

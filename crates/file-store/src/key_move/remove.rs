@@ -7,7 +7,7 @@ use crate::format::{Head, Kind};
 use crate::index::entry::Change;
 use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
-use crate::key_move::locks::lock_pair;
+use crate::key_move::locks::{lock_source, peek_state, try_enter, wait_for_gate};
 use crate::key_move::moved::MovedKey;
 use crate::key_move::plan::plan;
 use crate::key_move::state::{HeldUpload, HeldVersion, KeyName, KeyState, read_state};
@@ -31,12 +31,14 @@ pub(super) enum RemoveStep {
 
 /// Removes a batch of what `to` has of a key, too.
 ///
-/// 1. Locks the key in both stores, and compares them again: `to` has everything, and its log before
-///    `confirmed`, which has been confirmed, has all of that.
-/// 2. Appends tombstones to the log of `from`, that of the newest version last: what remains after a
+/// 1. Locks the key in `from`, and compares both stores again: `to` has everything, and its log before
+///    `confirmed`, which has been confirmed, has all of that. What `to` deletes from then on was
+///    deleted after the move.
+/// 2. Enters `from`. If its gate is closed, begins again.
+/// 3. Appends tombstones to the log of `from`, that of the newest version last: what remains after a
 ///    crash is a state in which the newest version is the same. Locks of versions do not matter,
 ///    because `to` has the versions with their locks.
-/// 3. Waits until they are durable, applies them, and removes the files of big objects.
+/// 4. Waits until they are durable, applies them, and removes the files of big objects.
 ///
 /// # Errors
 /// [`crate::Error::Damaged`]; [`crate::Error::Full`] if there is no space for tombstones.
@@ -46,17 +48,35 @@ pub(super) fn remove_batch(
     name: KeyName<'_>,
     confirmed: Lsn,
 ) -> Result<RemoveStep> {
-    let _locks = lock_pair(from, to, name)?;
+    loop {
+        if let Some(step) = try_remove_batch(from, to, name, confirmed)? {
+            return Ok(step);
+        }
+        wait_for_gate(from, name)?;
+    }
+}
+
+/// Removes a batch like [`remove_batch`]; `None` if the gate of `from` is closed.
+fn try_remove_batch(
+    from: &Inner,
+    to: &Inner,
+    name: KeyName<'_>,
+    confirmed: Lsn,
+) -> Result<Option<RemoveStep>> {
+    let source = lock_source(from, to, name)?;
     let here = read_state(from, name)?;
     if here.is_empty() {
-        return Ok(RemoveStep::Removed { moved: MovedKey::default(), is_all: true });
+        return Ok(Some(RemoveStep::Removed { moved: MovedKey::default(), is_all: true }));
     }
-    let there = read_state(to, name)?;
+    let there = peek_state(to, name)?;
     if !plan(&here, &there).is_empty() || there.last_lsn() >= Some(confirmed) {
-        return Ok(RemoveStep::NotCopied);
+        return Ok(Some(RemoveStep::NotCopied));
     }
+    let Some(writer) = try_enter(from, name)? else { return Ok(None) };
+    // Dropped in this order, as each writer releases its key before it leaves.
+    let _locks = (source, writer);
     let (moved, is_all) = append_removals(from, name, here)?;
-    Ok(RemoveStep::Removed { moved, is_all })
+    Ok(Some(RemoveStep::Removed { moved, is_all }))
 }
 
 /// Removes a batch of what a store has of a key, whatever other stores have. Returns `true` if that

@@ -29,7 +29,7 @@ pub(super) struct NeedleName {
 }
 
 /// Everything that a store has under a key.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct KeyState {
     /// The versions, from newest to oldest.
     pub(super) versions: Vec<HeldVersion>,
@@ -49,7 +49,7 @@ pub(super) struct HeldVersion {
 }
 
 /// An unfinished upload that a store has.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HeldUpload {
     pub(super) started: Version,
     pub(super) at: Option<Position>,

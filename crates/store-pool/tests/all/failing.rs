@@ -240,6 +240,44 @@ fn moves_that_wait_for_a_disk_are_not_counted_in_the_other_member() {
     wait_for_moves(&pool);
 }
 
+/// Fails if a call does not return while a disk hangs.
+#[track_caller]
+fn assert_returns(what: &str, call: impl FnOnce() + Send + 'static) {
+    let (sender, done) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        call();
+        sender.send(()).ok();
+    });
+    done.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| panic!("{what} waits"));
+}
+
+/// The gate of a store is closed for each checkpoint and each change of a bucket.
+#[test]
+fn moves_that_wait_for_a_disk_do_not_close_the_other_one() {
+    for (hangs, op) in [(0, Op::Read), (0, Op::Sync), (1, Op::Sync)] {
+        let disks = [MemoryDisk::default(), MemoryDisk::default()];
+        let pool = open(&disks[..1]);
+        pool.create_bucket(BUCKET).unwrap();
+        fill(&pool, 0..60);
+        pool.close().unwrap();
+        let faulty = disks.each_ref().map(|disk| FaultyDisk::new(Arc::new(disk.clone())));
+        let dirs = faulty.each_ref().map(|disk| Arc::new(disk.clone()) as Arc<dyn Disk>);
+        let pool = Pool::open_on(&dirs, &OpenWith::default(), &small()).unwrap().0;
+        let works = Arc::clone(pool.members()[1 - hangs].store().unwrap());
+        faulty[hangs].block(op);
+        let work = |number: usize| drop(try_put(&pool, number as u64));
+        while_calls_wait(&faulty[hangs], 60, work, || {
+            let (first, none) = (Arc::clone(&works), Attributes::new());
+            assert_returns("a change of a bucket", move || first.create_bucket("direct").unwrap());
+            assert_returns("a write", move || {
+                drop(works.put("direct", "key", b"x", &none, &Precondition::None).unwrap());
+            });
+        });
+        wait_for_moves(&pool);
+        assert_eq!(listed(&pool, 50).len(), 60, "{op:?}");
+    }
+}
+
 #[test]
 fn full_disk_opens_and_gives_keys_to_a_new_one() {
     let disks = [(); 2].map(|()| MemoryDisk::default());
