@@ -62,7 +62,7 @@ pub(crate) fn versions(
         Ok(Page { entries: page.entries, more: page.more })
     };
     let Page { entries, more } = merge(donors, request.limit, by_age, read)?;
-    Ok(VersionListPage { entries: with_one_latest(entries), more })
+    Ok(VersionListPage { entries: with_one_latest(with_one_null(entries)), more })
 }
 
 /// Lists uploads in all members. `donors` is as in [`merge`].
@@ -121,6 +121,21 @@ fn age(version: &VersionInfo) -> (SystemTime, u64) {
     (version.info.modified, number)
 }
 
+/// Leaves the newest version `null` of each key. One that was replaced between two reads of the
+/// listing is in both.
+fn with_one_null(mut entries: Vec<VersionListEntry>) -> Vec<VersionListEntry> {
+    let mut last = None::<String>;
+    entries.retain(|entry| match entry {
+        VersionListEntry::Version(version) if version.info.version_id == VersionId::Null => {
+            let is_first = last.as_ref() != Some(&version.info.key);
+            last = Some(version.info.key.clone());
+            is_first
+        }
+        _ => true,
+    });
+    entries
+}
+
 /// Leaves one latest version of each key. While a key is being moved, the newest one that has
 /// arrived is the latest in its member.
 fn with_one_latest(mut entries: Vec<VersionListEntry>) -> Vec<VersionListEntry> {
@@ -142,4 +157,35 @@ fn by_id(one: &UploadListEntry, other: &UploadListEntry) -> Ordering {
         UploadListEntry::Prefix(prefix) => (prefix.clone(), String::new()),
     };
     name(one).cmp(&name(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use haul_file_store::{Etag, ObjectInfo};
+
+    use super::*;
+
+    fn version(key: &str, seconds: u64, version_id: VersionId) -> VersionListEntry {
+        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let etag = Etag { md5: [0; 16], parts: 0 };
+        let info = ObjectInfo { key: key.to_owned(), bytes: seconds, modified, etag, version_id };
+        VersionListEntry::Version(VersionInfo { info, is_latest: true, is_delete_marker: false })
+    }
+
+    #[test]
+    fn version_null_that_was_replaced_meanwhile_is_listed_once() {
+        let (null, id) = (VersionId::Null, VersionId::Id(1));
+        let read = [("a", 5, null), ("a", 4, id), ("a", 3, null), ("b", 3, null)];
+        let entries = read.map(|(key, seconds, id)| version(key, seconds, id)).to_vec();
+        let listed = with_one_latest(with_one_null(entries.clone()));
+        assert_eq!(listed.len(), 3);
+        assert_eq!((&listed[0], &listed[2]), (&entries[0], &entries[3]));
+        let latest = |entry: &VersionListEntry| match entry {
+            VersionListEntry::Version(version) => version.is_latest,
+            VersionListEntry::Prefix(_) => false,
+        };
+        assert_eq!(listed.iter().map(latest).collect::<Vec<_>>(), [true, false, true]);
+    }
 }
