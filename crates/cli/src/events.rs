@@ -35,6 +35,9 @@ pub(crate) fn run(args: &EventsArgs) -> Result {
     let targets: Value = serde_json::from_str(&text)
         .map_err(|error| Failure::new(format!("{}: {error}", cannot())))?;
     let targets = targets.as_array().cloned().unwrap_or_default();
+    if targets.is_empty() && !args.json {
+        return print_line("the server has no event targets");
+    }
     for target in &targets {
         if args.json { print_line(target)? } else { print_line(line(target))? }
     }
@@ -47,6 +50,9 @@ pub(crate) fn run(args: &EventsArgs) -> Result {
 fn line(target: &Value) -> String {
     let number = |name: &str| target[name].as_u64().unwrap_or_default();
     let text = |name: &str| target[name].as_str().unwrap_or_default();
+    if target["configured"] == false {
+        return unknown_line(target);
+    }
     let mut line = format!(
         "{}: {} queued ({}), {} delivered, {} dropped, {}",
         text("name"),
@@ -58,6 +64,25 @@ fn line(target: &Value) -> String {
     );
     if let Some(error) = target["error"].as_str() {
         line += &format!("\n  failing: {error}");
+    }
+    line
+}
+
+/// Returns the line of a target that the server does not have.
+fn unknown_line(target: &Value) -> String {
+    let number = |name: &str| target[name].as_u64().unwrap_or_default();
+    let mut line = format!(
+        "{}: {} queued ({}), {} dropped, {}",
+        target["name"].as_str().unwrap_or_default(),
+        number("queued_events"),
+        Bytes(number("queued_bytes")),
+        number("dropped_events"),
+        target["error"].as_str().unwrap_or_default(),
+    );
+    let buckets = target["buckets"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let buckets: Vec<_> = buckets.collect();
+    if !buckets.is_empty() {
+        line += &format!("\n  named by the notification of: {}", buckets.join(", "));
     }
     line
 }
@@ -77,5 +102,12 @@ mod tests {
         let expected = "orders: 3 queued (900 B), 12 delivered, 0 dropped, 1 failure\n  failing: it \
                         did not answer in time";
         assert_eq!(line(&target), expected);
+        let unknown = json!({
+            "name": "orders", "configured": false, "buckets": ["photos"], "queued_events": 20,
+            "queued_bytes": 900, "dropped_events": 2, "error": "the server has no such target",
+        });
+        let expected = "orders: 20 queued (900 B), 2 dropped, the server has no such target\n  \
+                        named by the notification of: photos";
+        assert_eq!(line(&unknown), expected);
     }
 }

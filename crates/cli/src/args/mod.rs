@@ -142,8 +142,9 @@ pub(crate) enum Command {
     /// Show the queues of events for the targets of a server
     ///
     /// Prints a line for each target of "haul serve --event-targets": how many events are queued,
-    /// and were delivered and dropped since the server started, and why a target accepts none.
-    /// Exits with 1 if a target accepts no events.
+    /// and were delivered and dropped since the server started, and why a target accepts none. Also
+    /// prints the targets that the server does not have, if events are queued for them or a bucket
+    /// names them. Exits with 1 if a target accepts no events.
     #[command(after_long_help = examples::EVENTS)]
     Events(EventsArgs),
     /// Copy buckets of MinIO or another S3 server into a server
@@ -303,8 +304,9 @@ pub(crate) struct EventsArgs {
     pub(crate) timeout: Duration,
     /// Print one JSON object a line
     ///
-    /// The keys are name, url, queued_events, queued_bytes, delivered_events, dropped_events,
-    /// failures, error and failing_since_unix_s.
+    /// The keys are name, configured, url, queued_events, queued_bytes, delivered_events,
+    /// dropped_events, failures, error and failing_since_unix_s. A target that the server does not
+    /// have is not configured, and has the key buckets: those whose notification names it.
     #[arg(long)]
     pub(crate) json: bool,
 }

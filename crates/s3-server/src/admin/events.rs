@@ -8,8 +8,16 @@ use haul_store_pool::Pool;
 use serde_json::{Value, json};
 
 use crate::events::target::{EventTargets, TargetReport};
+use crate::events::unknown::UnknownTarget;
 
-/// Returns the lines of `/health` about targets that do not accept events.
+const QUEUED: &str = "haul_events_queued";
+const DROPPED: &str = "haul_events_dropped_total";
+
+/// The state of a queue without a target.
+const NO_TARGET: &str = "the server has no such target";
+
+/// Returns the lines of `/health` about targets that do not accept events, and about buckets whose
+/// events are lost because the server does not have their target.
 pub(super) fn health(pool: &Pool, targets: &EventTargets) -> String {
     let line = |target: TargetReport| {
         let (name, why) = (&target.name, target.error?);
@@ -18,7 +26,13 @@ pub(super) fn health(pool: &Pool, targets: &EventTargets) -> String {
             "degraded: the event target {name} accepts no events, {events} are queued: {why}\n"
         ))
     };
-    targets.reports().filter_map(line).collect()
+    let losing = targets.losing_buckets(pool).into_iter().map(|(bucket, target, events)| {
+        format!(
+            "degraded: {events} events of the bucket {bucket} were lost: its notification names \
+             the event target {target}, which the server does not have\n"
+        )
+    });
+    targets.reports().filter_map(line).chain(losing).collect()
 }
 
 pub(super) fn json(pool: &Pool, targets: &EventTargets) -> Value {
@@ -26,6 +40,7 @@ pub(super) fn json(pool: &Pool, targets: &EventTargets) -> Value {
         let queue = pool.events().state(&target.name);
         json!({
             "name": &*target.name,
+            "configured": true,
             "url": target.url,
             "queued_events": queue.events,
             "queued_bytes": queue.bytes,
@@ -36,7 +51,24 @@ pub(super) fn json(pool: &Pool, targets: &EventTargets) -> Value {
             "failing_since_unix_s": target.failing_since.map(unix_s),
         })
     };
-    targets.reports().map(target).collect()
+    let unknown = |target: UnknownTarget| {
+        json!({
+            "name": target.name,
+            "configured": false,
+            "buckets": target.buckets,
+            "url": null,
+            "queued_events": target.queue.events,
+            "queued_bytes": target.queue.bytes,
+            "delivered_events": 0,
+            "dropped_events": target.lost,
+            "failures": 0,
+            "error": NO_TARGET,
+            "failing_since_unix_s": null,
+        })
+    };
+    let is_shown = |target: &UnknownTarget| target.queue.events > 0 || !target.buckets.is_empty();
+    let unknown = targets.unknown(pool).into_iter().filter(is_shown).map(unknown);
+    targets.reports().map(target).chain(unknown).collect()
 }
 
 fn unix_s(time: SystemTime) -> u64 {
@@ -46,18 +78,29 @@ fn unix_s(time: SystemTime) -> u64 {
 pub(super) fn metrics(pool: &Pool, targets: &EventTargets) -> String {
     let mut out = Exposition::default();
     let reports: Vec<TargetReport> = targets.reports().collect();
+    // From the start, so that the first lost event is an increase.
+    let unknown = targets.unknown(pool);
     let mut family = |name: &str, kind, help: &str, value: &dyn Fn(&TargetReport) -> u64| {
         let mut family = out.family(name, kind, help);
         for report in &reports {
             family.sample(&[("target", &report.name)], value(report));
         }
+        for target in &unknown {
+            let value = match name {
+                QUEUED => target.queue.events,
+                DROPPED => target.lost,
+                _ => continue,
+            };
+            family.sample(&[("target", &target.name)], value);
+        }
     };
     let queued = |report: &TargetReport| pool.events().state(&report.name).events;
-    family("haul_events_queued", Gauge, "Events that are not delivered yet.", &queued);
+    family(QUEUED, Gauge, "Events that are not delivered yet.", &queued);
     let help = "Events that the target has accepted.";
     family("haul_events_delivered_total", Counter, help, &|report| report.delivered);
-    let help = "Events that were dropped because the queue was full or they were too old.";
-    family("haul_events_dropped_total", Counter, help, &|report| report.dropped);
+    let help = "Events that were dropped: the queue was full, they were too old, or the server does \
+                not have the target.";
+    family(DROPPED, Counter, help, &|report| report.dropped);
     let help = "Failed attempts to send events.";
     family("haul_events_failures_total", Counter, help, &|report| report.failures);
     let help = "1 if the last attempt to send events failed.";

@@ -51,6 +51,7 @@ impl Deliveries {
         store: &Arc<ServedStore>,
         targets: &Arc<EventTargets>,
     ) -> std::io::Result<Self> {
+        targets.warn_of_unknown(&store.get());
         let mut deliveries = Self { queues: targets.queues(), threads: Vec::new() };
         deliveries.threads.push(listening::start(store, targets)?);
         for target in targets.iter() {

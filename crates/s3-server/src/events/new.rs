@@ -34,7 +34,7 @@ pub(crate) fn event(
     let rules = configuration.iter().flat_map(|configuration| &configuration.rules);
     for rule in rules.filter(|rule| rule.selects(name, key)) {
         let Some(target) = targets.find(&rule.target) else {
-            targets.note_unknown(&rule.target, key);
+            targets.lost().count(&rule.target, bucket, key);
             continue;
         };
         if !event.queues.contains(target.name()) {

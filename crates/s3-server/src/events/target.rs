@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use haul_file_store::EventQueues;
 use parking_lot::Mutex;
@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::events::fields::RULE;
 use crate::events::listeners::Listeners;
+use crate::events::lost::LostEvents;
 use crate::events::options::EventTarget;
 use crate::events::sender::Sender;
-use crate::log_limit::LogLimit;
 
 /// The queue of the clients that listen. No target has its name.
 pub(super) const LISTENERS: &str = "listeners";
@@ -115,7 +115,7 @@ pub struct EventTargets {
     targets: BTreeMap<String, Arc<Target>>,
     queues: Arc<EventQueues>,
     listeners: Listeners,
-    unknown: LogLimit<String>,
+    lost: LostEvents,
 }
 
 impl EventTargets {
@@ -147,8 +147,8 @@ impl EventTargets {
         }
         let names = targets.keys().map(String::as_str).chain([LISTENERS]);
         let queues = Arc::new(EventQueues::new(names.map(Into::into)));
-        let (listeners, unknown) = (Listeners::default(), LogLimit::default());
-        Ok(Self { targets, queues, listeners, unknown })
+        let (listeners, lost) = (Listeners::default(), LostEvents::default());
+        Ok(Self { targets, queues, listeners, lost })
     }
 
     /// Returns the queues, for [`haul_file_store::Options::event_queues`].
@@ -178,14 +178,7 @@ impl EventTargets {
         self.targets.values()
     }
 
-    /// Logs, from time to time, that a bucket names a target which the server does not have.
-    pub(crate) fn note_unknown(&self, target: &str, key: &str) {
-        if self.unknown.permits(target.to_owned(), Instant::now()) {
-            tracing::error!(
-                queue = target,
-                key,
-                "an event is lost: the server has no such event target"
-            );
-        }
+    pub(super) fn lost(&self) -> &LostEvents {
+        &self.lost
     }
 }

@@ -378,6 +378,50 @@ fn events_wait_for_a_target_that_is_down_also_over_a_restart() {
 }
 
 #[test]
+fn target_that_the_server_lost_is_reported_with_its_queue_and_the_lost_events() {
+    let site = Site::new();
+    site.notify();
+    site.receiver.answer_with(503);
+    (0..3).for_each(|number| site.put(&format!("/bucket/{number}"), b""));
+    eventually("an attempt has failed", || site.status("failures") > 0);
+    let Site { server, receiver, encryption } = site;
+    let renamed = |webhook: &mut EventTarget| webhook.name = "other".to_owned();
+    let server = start(server.into_dir(), &receiver, &encryption, renamed);
+    let page = |path: &str| server.admin.get(path).text();
+    let lost = |count: u64| format!("haul_events_dropped_total{{target=\"orders\"}} {count}\n");
+    assert!(page("/metrics").contains(&lost(0)), "the first lost event is an increase");
+    assert_eq!(page("/health"), "ok\n", "no event was lost");
+    assert_eq!(server.s3.put("/bucket/lost", b"").status, 200);
+    assert_eq!(server.s3.put("/bucket/lost%20too", b"").status, 200);
+    let expected = "degraded: 2 events of the bucket bucket were lost: its notification names the \
+                    event target orders, which the server does not have\n";
+    assert_eq!(page("/health"), expected);
+    assert!(page("/metrics").contains(&lost(2)), "{}", page("/metrics"));
+    let targets = || serde_json::from_str::<Value>(&page("/events.json")).unwrap();
+    let found = targets();
+    assert_eq!(
+        (&found[0]["name"], &found[0]["configured"]),
+        (&Value::from("other"), &Value::from(true))
+    );
+    let orders = &found[1];
+    assert_eq!((&orders["name"], &orders["configured"]), (&"orders".into(), &false.into()));
+    assert_eq!((&orders["queued_events"], &orders["dropped_events"]), (&3.into(), &2.into()));
+    assert_eq!(orders["error"], "the server has no such target");
+    assert_eq!(orders["buckets"], serde_json::json!(["bucket"]));
+    // Without the configuration no more events are lost; the queue stays, and the count.
+    let none = b"<NotificationConfiguration/>";
+    assert_eq!(server.s3.put("/bucket?notification", none).status, 200);
+    assert_eq!(page("/health"), "ok\n");
+    assert!(page("/metrics").contains(&lost(2)));
+    assert_eq!(targets()[1]["buckets"], serde_json::json!([]));
+    // A server with the target again delivers what was queued.
+    receiver.answer_with(200);
+    let server = start(server.into_dir(), &receiver, &encryption, |_webhook| {});
+    let site = Site { server, receiver, encryption };
+    assert_eq!(site.records(3).len(), 3);
+}
+
+#[test]
 fn damaged_event_is_dropped_and_does_not_hold_up_the_others() {
     if crate::client::needs_one_directory() {
         return;

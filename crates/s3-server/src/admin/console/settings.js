@@ -115,7 +115,8 @@ function notify(target) {
 
 async function notifications({ bucket, change }) {
   const [document, targets] = await Promise.all([setting_of(bucket, "notification"),
-    get("/events.json").then((response) => response.json())]);
+    get("/events.json").then(async (response) => (await response.json())
+      .filter(({ configured }) => configured))]);
   const rules = document ? document.children.length : 0;
   const put = (text) => put_setting(bucket, "notification", text);
   const editing = editor("Notification rules, as XML", rules ? xml_text(plain(document)) : "", {

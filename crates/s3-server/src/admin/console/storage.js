@@ -134,6 +134,7 @@ function draw_targets(found) {
   if (!found.length) return;
   const state = ({ error, failing_since_unix_s: since }) => (error === null
     ? h("span", { className: "good" }, "accepts events")
+    : since === null ? h("span", { className: "bad" }, error)
     : h("span", { className: "bad" }, `has failed for ${span(Math.max(Date.now() / 1000 - since, 0))}: ${error}`));
   const rows = found.map((target) => [target.name, state(target),
     `${count(target.queued_events)} (${bytes(target.queued_bytes)})`,
