@@ -1,5 +1,9 @@
 //! `haul events`: shows the queues of a server's event targets.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul_s3_server::Credentials;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
@@ -10,31 +14,14 @@ use crate::report::{Failure, Result};
 use crate::secrets::credentials;
 use crate::units::{Bytes, Count};
 
-/// Prints a line for each target. Fails if a target accepts no events.
+/// The interval at which a server is asked whether its targets have been tried again.
+const POLL_TIME: Duration = Duration::from_millis(200);
+
+/// Prints a line for each target. Fails if a target accepts no events. A retry ends when each
+/// failing target has been tried.
 pub(crate) fn run(args: &EventsArgs) -> Result {
-    let (method, path) = match args.retry {
-        true => (Method::POST, "/events/retry"),
-        false => (Method::GET, "/events.json"),
-    };
-    let address = AdminAddress::parse(&args.url, path)?;
-    let cannot = || format!("cannot ask {} for its event targets", args.url);
-    let question = Question {
-        method,
-        credentials: credentials::load(args.credentials.as_deref())?,
-        timeout: args.timeout,
-        is_insecure: args.insecure,
-    };
-    let (status, text) = address.ask(&question, &cannot)?;
-    if status != StatusCode::OK {
-        let failure = Failure::new(format!("{}: {}: {}", cannot(), status.as_u16(), text.trim()));
-        return Err(match status {
-            StatusCode::UNAUTHORIZED => failure.advise("give a key with --credentials"),
-            _ => failure,
-        });
-    }
-    let targets: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::new(format!("{}: {error}", cannot())))?;
-    let targets = targets.as_array().cloned().unwrap_or_default();
+    let client = Client { args, credentials: credentials::load(args.credentials.as_deref())? };
+    let targets = if args.retry { client.retry()? } else { client.targets(Method::GET)? };
     if targets.is_empty() && !args.json {
         return print_line("the server has no event targets");
     }
@@ -44,6 +31,68 @@ pub(crate) fn run(args: &EventsArgs) -> Result {
     match targets.iter().any(|target| !target["error"].is_null()) {
         true => Err(Failure::reported()),
         false => Ok(()),
+    }
+}
+
+/// Asks the server of a command line.
+struct Client<'a> {
+    args: &'a EventsArgs,
+    credentials: Option<Credentials>,
+}
+
+impl Client<'_> {
+    /// Returns the targets. A POST also asks for a retry.
+    fn targets(&self, method: Method) -> Result<Vec<Value>> {
+        let args = self.args;
+        let path = if method == Method::POST { "/events/retry" } else { "/events.json" };
+        let address = AdminAddress::parse(&args.url, path)?;
+        let cannot = || format!("cannot ask {} for its event targets", args.url);
+        let question = Question {
+            method,
+            credentials: self.credentials.clone(),
+            timeout: args.timeout,
+            is_insecure: args.insecure,
+        };
+        let (status, text) = address.ask(&question, &cannot)?;
+        match status {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED => return Err(self.not_logged_in(&cannot())),
+            _ => {
+                let why = format!("{}: {}: {}", cannot(), status.as_u16(), text.trim());
+                return Err(Failure::new(why));
+            }
+        }
+        let targets: Value = serde_json::from_str(&text)
+            .map_err(|error| Failure::new(format!("{}: {error}", cannot())))?;
+        Ok(targets.as_array().cloned().unwrap_or_default())
+    }
+
+    fn not_logged_in(&self, cannot: &str) -> Failure {
+        let Some(Credentials { access_key, .. }) = &self.credentials else {
+            return Failure::new(format!("{cannot}: the server asks for a key"))
+                .advise("give one with --credentials");
+        };
+        let advice = match &self.args.credentials {
+            Some(file) => format!("check the two keys in {}", file.display()),
+            None => "check HAUL_ACCESS_KEY and HAUL_SECRET_KEY".to_owned(),
+        };
+        Failure::new(format!("{cannot}: the server rejected the key {access_key}")).advise(advice)
+    }
+
+    /// Asks for a retry, and returns the targets after it. Waits for each attempt, and for one that
+    /// had begun before, as long as both may take.
+    fn retry(&self) -> Result<Vec<Value>> {
+        let mut targets = self.targets(Method::POST)?;
+        let is_retrying = |target: &&Value| target["retrying"] == true;
+        let timeouts = targets.iter().filter(is_retrying);
+        let timeout = timeouts.filter_map(|it| it["timeout_s"].as_f64()).fold(0.0, f64::max);
+        let time = Duration::try_from_secs_f64(2.0 * timeout + 1.0).unwrap_or_default();
+        let begun = Instant::now();
+        while targets.iter().any(|target| is_retrying(&target)) && begun.elapsed() < time {
+            thread::sleep(POLL_TIME);
+            targets = self.targets(Method::GET)?;
+        }
+        Ok(targets)
     }
 }
 

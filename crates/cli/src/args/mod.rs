@@ -287,7 +287,8 @@ pub(crate) struct EventsArgs {
     pub(crate) url: String,
     /// Try to deliver the queued events now
     ///
-    /// After a failure, a target is tried again in intervals of up to 30 s.
+    /// After a failure, a target is tried again in intervals of up to 30 s. Prints the queues after
+    /// each failing target has been tried, for at most twice its timeout.
     #[arg(long)]
     pub(crate) retry: bool,
     /// Read the key that logs in from FILE, as "haul serve --credentials"
@@ -305,8 +306,9 @@ pub(crate) struct EventsArgs {
     /// Print one JSON object a line
     ///
     /// The keys are name, configured, url, queued_events, queued_bytes, delivered_events,
-    /// dropped_events, failures, error and failing_since_unix_s. A target that the server does not
-    /// have is not configured, and has the key buckets: those whose notification names it.
+    /// dropped_events, failures, error, failing_since_unix_s, retrying and timeout_s. A target that
+    /// the server does not have is not configured, and has the key buckets: those whose
+    /// notification names it.
     #[arg(long)]
     pub(crate) json: bool,
 }

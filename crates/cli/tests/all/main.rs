@@ -15,6 +15,7 @@ mod doctor;
 mod dups;
 mod dups_filters;
 mod dups_scripts;
+mod events;
 mod exit_codes;
 mod fclones;
 mod files;

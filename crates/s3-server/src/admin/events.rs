@@ -28,8 +28,8 @@ pub(super) fn health(pool: &Pool, targets: &EventTargets) -> String {
     };
     let losing = targets.losing_buckets(pool).into_iter().map(|(bucket, target, events)| {
         format!(
-            "degraded: {events} events of the bucket {bucket} were lost: its notification names \
-             the event target {target}, which the server does not have\n"
+            "degraded: the notification of the bucket {bucket} names the event target {target}, \
+             which the server does not have; events lost since the start: {events}\n"
         )
     });
     targets.reports().filter_map(line).chain(losing).collect()
@@ -49,6 +49,8 @@ pub(super) fn json(pool: &Pool, targets: &EventTargets) -> Value {
             "failures": target.failures,
             "error": target.error,
             "failing_since_unix_s": target.failing_since.map(unix_s),
+            "retrying": target.is_retrying,
+            "timeout_s": target.timeout.as_secs_f64(),
         })
     };
     let unknown = |target: UnknownTarget| {

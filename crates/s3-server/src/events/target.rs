@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use haul_file_store::EventQueues;
 use parking_lot::Mutex;
@@ -36,8 +36,18 @@ struct TargetState {
     /// The last error, since the last success.
     error: Option<String>,
     failing_since: Option<SystemTime>,
-    /// `true` if the next attempt is made at once.
-    retries_now: bool,
+    retry: Retry,
+}
+
+/// A retry that an operator asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Retry {
+    #[default]
+    None,
+    /// The next attempt is made at once.
+    Requested,
+    /// The attempt is being made.
+    Started,
 }
 
 /// A target's state, for operators.
@@ -45,11 +55,14 @@ struct TargetState {
 pub(crate) struct TargetReport {
     pub(crate) name: Arc<str>,
     pub(crate) url: String,
+    pub(crate) timeout: Duration,
     pub(crate) delivered: u64,
     pub(crate) dropped: u64,
     pub(crate) failures: u64,
     pub(crate) error: Option<String>,
     pub(crate) failing_since: Option<SystemTime>,
+    /// `true` from the request for a retry to the end of the attempt.
+    pub(crate) is_retrying: bool,
 }
 
 impl Target {
@@ -65,6 +78,7 @@ impl Target {
     pub(crate) fn succeeded(&self, events: usize) {
         self.delivered.fetch_add(events as u64, Relaxed);
         let mut state = self.state.lock();
+        state.retry = Retry::None;
         if state.error.take().is_some() {
             state.failing_since = None;
             tracing::info!(queue = &*self.name, "the event target accepts events again");
@@ -75,6 +89,10 @@ impl Target {
     pub(crate) fn failed(&self, why: &str) {
         self.failures.fetch_add(1, Relaxed);
         let mut state = self.state.lock();
+        // An attempt that began before the request does not fulfil it.
+        if state.retry == Retry::Started {
+            state.retry = Retry::None;
+        }
         if state.error.replace(why.to_owned()).is_none() {
             state.failing_since = Some(SystemTime::now());
             tracing::warn!(queue = &*self.name, why, "events cannot be delivered, and are queued");
@@ -86,13 +104,22 @@ impl Target {
         tracing::error!(queue = &*self.name, events, why, "the oldest events were dropped");
     }
 
-    /// Makes the next attempt follow at once.
+    /// Makes the next attempt follow at once, if the last one has failed.
     pub(crate) fn retry_now(&self) {
-        self.state.lock().retries_now = true;
+        let mut state = self.state.lock();
+        if state.error.is_some() {
+            state.retry = Retry::Requested;
+        }
     }
 
+    /// Returns `true` if the next attempt is to be made at once; it has then started.
     pub(crate) fn takes_retry(&self) -> bool {
-        std::mem::take(&mut self.state.lock().retries_now)
+        let mut state = self.state.lock();
+        let is_requested = state.retry == Retry::Requested;
+        if is_requested {
+            state.retry = Retry::Started;
+        }
+        is_requested
     }
 
     pub(crate) fn report(&self) -> TargetReport {
@@ -100,11 +127,13 @@ impl Target {
         TargetReport {
             name: Arc::clone(&self.name),
             url: self.settings.url.clone(),
+            timeout: self.settings.timeout,
             delivered: self.delivered.load(Relaxed),
             dropped: self.dropped.load(Relaxed),
             failures: self.failures.load(Relaxed),
             error: state.error.clone(),
             failing_since: state.failing_since,
+            is_retrying: state.retry != Retry::None,
         }
     }
 }

@@ -393,8 +393,8 @@ fn target_that_the_server_lost_is_reported_with_its_queue_and_the_lost_events() 
     assert_eq!(page("/health"), "ok\n", "no event was lost");
     assert_eq!(server.s3.put("/bucket/lost", b"").status, 200);
     assert_eq!(server.s3.put("/bucket/lost%20too", b"").status, 200);
-    let expected = "degraded: 2 events of the bucket bucket were lost: its notification names the \
-                    event target orders, which the server does not have\n";
+    let expected = "degraded: the notification of the bucket bucket names the event target orders, \
+                    which the server does not have; events lost since the start: 2\n";
     assert_eq!(page("/health"), expected);
     assert!(page("/metrics").contains(&lost(2)), "{}", page("/metrics"));
     let targets = || serde_json::from_str::<Value>(&page("/events.json")).unwrap();
