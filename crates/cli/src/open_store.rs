@@ -86,14 +86,42 @@ pub(crate) struct ServerOptions {
 /// The smallest quotient of `--volume` and `--big-object`.
 const VOLUME_OBJECTS_MIN: u64 = 4;
 
-/// Checks the options of a store that limit each other, before a server opens its logs.
+/// Checks the options of a store that limit each other, before a server opens its logs, and that
+/// each directory is named once.
 pub(crate) fn check(args: &OpenArgs) -> Result {
+    for (index, dir) in args.data.iter().enumerate() {
+        let Some(first) = args.data[..index].iter().find(|first| is_same(first, dir)) else {
+            continue;
+        };
+        let (first, again) = (first.display().to_string(), dir.display().to_string());
+        let message = format!("--data names {first} twice");
+        let failure = match first == again {
+            true => Failure::new(message),
+            false => Failure::new(message).advise(format!("{again} is the same directory")),
+        };
+        return Err(failure.exit(Exit::Usage));
+    }
     if args.volume < args.big_object.saturating_mul(VOLUME_OBJECTS_MIN) {
         let message = format!("--volume must be at least {VOLUME_OBJECTS_MIN} times --big-object");
         let sizes = format!("they are {} and {}", Bytes(args.volume), Bytes(args.big_object));
         return Err(Failure::new(message).advise(sizes).exit(Exit::Usage));
     }
     Ok(())
+}
+
+/// Returns `true` if both paths name the same directory, which may not exist.
+fn is_same(first: &Path, second: &Path) -> bool {
+    let real = |dir: &Path| {
+        fs::canonicalize(dir).or_else(|missing| {
+            let dir = std::path::absolute(dir)?;
+            let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else {
+                return Err(missing);
+            };
+            Ok(fs::canonicalize(parent).map_or_else(|_| dir.clone(), |it| it.join(name)))
+        })
+    };
+    first == second
+        || matches!([real(first), real(second)], [Ok(first), Ok(second)] if first == second)
 }
 
 fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {

@@ -191,3 +191,16 @@ fn directories_that_do_not_fit_are_refused_with_advice() {
         place.run(&[&two[..], option].concat()).code(2).stderr_contains(&[&needed]);
     }
 }
+
+#[test]
+fn directory_that_is_named_twice_is_refused_before_anything_is_created() {
+    let place = TestDir::new();
+    fs::create_dir(place.path("e1")).unwrap();
+    std::os::unix::fs::symlink("e1", place.path("link")).unwrap();
+    for [first, again] in [["e1", "e1"], ["e1", "./e1"], ["e1", "link"], ["none", "./none"]] {
+        let refused = place.run(&["serve", "--data", first, "--data", again]).code(2);
+        refused.stderr_contains(&[&format!("--data names {first} twice")]);
+    }
+    assert_eq!(fs::read_dir(place.path("e1")).unwrap().count(), 0);
+    assert!(!place.path("none").exists());
+}
