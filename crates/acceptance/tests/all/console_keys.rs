@@ -146,6 +146,9 @@ fn console_changes_policies_and_groups() {
     }
     let (dir, options) = key_file();
     keys(&["create", "alice"], &options);
+    for group in ["staff", "other"] {
+        keys(&["group", "add", group, "alice"], &options);
+    }
     let borrowed: Vec<&str> = options.iter().map(String::as_str).collect();
     let server = Server::start_with_keys(&dir.path().join("data"), &borrowed);
     let mut browser = open(&server, KEYS);
@@ -196,7 +199,9 @@ fn console_changes_policies_and_groups() {
     browser.click(&button("Save"));
     browser.wait_for(&format!("{message} === 'The policy read-photos is in force.'"));
     let listed = keys(&["group", "list"], &options);
-    assert_eq!(listed, "staff: users alice, bob; policies read-photos\n");
+    let expected = "other: users alice; policies none\nstaff: users alice, bob; policies \
+                    read-photos\n";
+    assert_eq!(listed, expected);
 
     browser.click(&button("Remove"));
     browser.click(&button("Really?"));

@@ -94,8 +94,9 @@ fn attach(files: &KeyFileArgs, args: &AttachArgs) -> Result {
         if list.policies().text(name).is_none() {
             return Err(no_policy(name));
         }
-        if let PolicyHolder::User(user) = holder {
-            check_user(list, user)?;
+        match holder {
+            PolicyHolder::User(user) => check_user(list, user)?,
+            PolicyHolder::Group(group) => check_group(list, group)?,
         }
         let cannot = || format!("cannot attach the policy {name}");
         list.policies_mut().attach(name, holder).or_fail(cannot).map_err(usage)
@@ -123,6 +124,15 @@ fn check_user(list: &KeyList, user: &str) -> Result {
     }
     let failure = Failure::new(format!("there is no user {user}"));
     Err(failure.advise("\"haul keys create\" creates a key of a new user"))
+}
+
+/// Fails if there is no such group: the name may be misspelled.
+fn check_group(list: &KeyList, group: &str) -> Result {
+    if list.policies().groups().contains_key(group) {
+        return Ok(());
+    }
+    let advice = format!("add a user to it first: \"haul keys group add {group} USER\"");
+    Err(Failure::new(format!("there is no group {group}")).advise(advice))
 }
 
 fn add_to_group(files: &KeyFileArgs, args: &GroupArgs) -> Result {

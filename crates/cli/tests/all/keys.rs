@@ -233,6 +233,8 @@ fn mistakes_with_policies_have_exit_codes_and_reasons() {
         (&["policy", "rm", "a"], 1, "there is no policy a"),
         (&["policy", "attach", "a", "--user", "ann"], 1, "there is no policy a"),
         (&["policy", "attach", "all", "--user", "amn"], 1, "there is no user amn"),
+        (&["policy", "attach", "all", "--group", "staff"], 1, "there is no group staff"),
+        (&["policy", "attach", "all", "--group", "staff"], 1, "haul keys group add staff USER"),
         (&["policy", "attach", "all"], 2, "--user"),
         (&["policy", "attach", "all", "--user", "ann", "--group", "g"], 2, "cannot be used with"),
         (&["group", "add", "g", "amn"], 1, "there is no user amn"),

@@ -313,6 +313,9 @@ fn subjects(random: &mut Generator) -> Vec<Subject> {
         list.policies_mut().put(&name, &policy.to_string()).unwrap();
         named.insert(name, policy);
     }
+    for group in GROUPS {
+        list.policies_mut().add_to_group(group, &["another".to_owned()]).unwrap();
+    }
     let mut holders: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for holder in USERS.iter().chain(&GROUPS).copied() {
         for name in named.keys().filter(|_| random.chance(30)) {

@@ -203,7 +203,7 @@ fn decode_policies(value: &Value) -> Result<PolicyList> {
 }
 
 fn attach_all(list: &mut PolicyList, holder: PolicyHolder<'_>, names: &[String]) -> Result<()> {
-    names.iter().try_for_each(|name| list.attach(name, holder).map(drop)).map_err(invalid)
+    names.iter().try_for_each(|name| list.attach_to(name, holder).map(drop)).map_err(invalid)
 }
 
 fn encode_grant(grant: &Grant) -> Value {
@@ -297,8 +297,12 @@ mod tests {
             policies.put(name, POLICY).unwrap();
         }
         policies.attach("read-all", PolicyHolder::User("alice")).unwrap();
-        policies.attach("read-some", PolicyHolder::Group("staff")).unwrap();
         policies.add_to_group("staff", &["alice".to_owned(), "ben".to_owned()]).unwrap();
+        policies.attach("read-some", PolicyHolder::Group("staff")).unwrap();
+        // A group keeps its policies without users.
+        policies.add_to_group("empty", &["ben".to_owned()]).unwrap();
+        policies.attach("read-some", PolicyHolder::Group("empty")).unwrap();
+        assert!(policies.remove_from_group("empty", &["ben".to_owned()]));
         list
     }
 

@@ -137,8 +137,21 @@ impl PolicyList {
     /// Attaches a policy to a user or a group. Returns `false` if it was attached before.
     ///
     /// # Errors
-    /// [`Error::Keys`] if there is no such policy, or if the name of the holder is invalid.
+    /// [`Error::Keys`] if there is no such policy or group, or if the name of the holder is invalid.
     pub fn attach(&mut self, name: &str, holder: PolicyHolder<'_>) -> Result<bool> {
+        holder.check()?;
+        // A misspelled name would give the policy to nobody.
+        if let PolicyHolder::Group(group) = holder
+            && !self.groups.contains_key(group)
+        {
+            return Err(Error::Keys { why: format!("there is no group {group}") });
+        }
+        self.attach_to(name, holder)
+    }
+
+    /// Attaches a policy like [`Self::attach`], also to a group that is then created: in a file, a
+    /// group may have policies and no users.
+    pub(super) fn attach_to(&mut self, name: &str, holder: PolicyHolder<'_>) -> Result<bool> {
         holder.check()?;
         if !self.named.contains_key(name) {
             return Err(Error::Keys { why: format!("there is no policy {name}") });
@@ -168,8 +181,8 @@ impl PolicyList {
     /// Attaches a policy to these users and groups, and detaches it from all others.
     ///
     /// # Errors
-    /// [`Error::Keys`] if there is no such policy, or if a name is invalid. Some holders may have
-    /// changed then.
+    /// [`Error::Keys`] if there is no such policy or group, or if a name is invalid. Some holders may
+    /// have changed then.
     pub(crate) fn set_holders(
         &mut self,
         name: &str,
@@ -284,8 +297,10 @@ mod tests {
         }
         assert!(list.attach("a", PolicyHolder::User("ann")).unwrap());
         assert!(!list.attach("a", PolicyHolder::User("ann")).unwrap());
-        assert!(list.attach("b", PolicyHolder::Group("staff")).unwrap());
+        let why = list.attach("b", PolicyHolder::Group("staff")).unwrap_err().to_string();
+        assert!(why.contains("there is no group staff") && list.groups().is_empty(), "{why}");
         list.add_to_group("staff", &users(&["ann", "ben"])).unwrap();
+        assert!(list.attach("b", PolicyHolder::Group("staff")).unwrap());
         list.add_to_group("others", &users(&["ben"])).unwrap();
         assert!(list.attach("c", PolicyHolder::Group("others")).unwrap());
         let names = |list: &PolicyList, user| {

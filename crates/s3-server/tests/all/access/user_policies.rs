@@ -129,10 +129,10 @@ fn policy_of_a_group_applies_to_its_users() {
         let policies = list.policies_mut();
         policies.put("allow", &allow).unwrap();
         policies.put("deny", &deny).unwrap();
-        policies.attach("allow", PolicyHolder::Group("staff")).unwrap();
-        policies.attach("deny", PolicyHolder::Group("guests")).unwrap();
         policies.add_to_group("staff", &["ann".to_owned()]).unwrap();
         policies.add_to_group("guests", &["ann".to_owned(), "ben".to_owned()]).unwrap();
+        policies.attach("allow", PolicyHolder::Group("staff")).unwrap();
+        policies.attach("deny", PolicyHolder::Group("guests")).unwrap();
     });
     for key in [&ann, &ben] {
         check(&keyed, key, &[("GET", "/bucket/key", "", 200), ("GET", "/bucket/dir/key", "", 403)]);
