@@ -1,5 +1,7 @@
 //! Temporary keys.
 
+use std::time::{Duration, SystemTime};
+
 use haul_s3_server::{Key, PolicyHolder};
 
 use super::{Keyed, administrator, policy};
@@ -126,17 +128,34 @@ fn rights_of_a_temporary_key_change_with_its_parent() {
     keyed.change(|list| list.key_mut(&ann.access_key).unwrap().is_disabled = false);
     assert_eq!(get(&keyed).status, 200, "the session of an enabled key is valid again");
     keyed.change(|list| {
-        list.key_mut(&ann.access_key).unwrap().expires = Some(std::time::SystemTime::now());
+        list.key_mut(&ann.access_key).unwrap().expires = Some(SystemTime::now());
     });
     assert_refused(&get(&keyed), 403, "InvalidAccessKeyId");
     keyed.change(|list| assert!(list.remove(&ann.access_key)));
     assert_refused(&get(&keyed), 403, "InvalidAccessKeyId");
     // A key with another secret key does not accept the sessions of the earlier one.
     keyed.change(|list| {
-        let key = list.create("ann", std::time::SystemTime::now()).unwrap();
+        let key = list.create("ann", SystemTime::now()).unwrap();
         key.access_key = ann.access_key.clone();
     });
     assert_refused(&get(&keyed), 400, "InvalidToken");
+}
+
+#[test]
+fn session_ends_when_its_parent_is_rotated_without_an_overlap() {
+    let mut keyed = Keyed::new();
+    let ann = keyed.key("ann", &[("read", "bucket")]);
+    let session = Session::from_reply(&ask(&keyed.signer(&ann), ASSUME, &[]));
+    // `haul keys rotate` lets the earlier key expire: in 24 hours by default, now with --overlap 0s.
+    let mut rotate = |overlap: Duration| {
+        keyed.change(|list| {
+            let earlier = list.key_mut(&ann.access_key).unwrap();
+            earlier.expires = Some(SystemTime::now() + overlap);
+        });
+        session.send(&keyed, "GET", "/bucket/key", "")
+    };
+    assert_eq!(rotate(Duration::from_hours(24)).status, 200);
+    assert_refused(&rotate(Duration::ZERO), 403, "InvalidAccessKeyId");
 }
 
 #[test]
