@@ -19,10 +19,10 @@ pub(crate) struct FilesServerArgs {
     /// Directory to serve
     #[arg(required = false, required_unless_present = "print_config")]
     pub(crate) dir: PathBuf,
-    /// Listen on this address: 127.0.0.1:8080, `[::1]:8080`, localhost:8080 or unix:/run/files; port
-    /// 0 selects a free port [default: 127.0.0.1:8080]
+    /// Listen on this address: 127.0.0.1:8080, localhost:8080 or unix:/run/files; port 0 selects a
+    /// free port [default: 127.0.0.1:8080]
     ///
-    /// The first address of a host name is used; it is resolved once, at the start. A socket that a
+    /// An IPv6 address stands in brackets, before its port. The first address of a host name is used; it is resolved once, at the start. A socket that a
     /// service manager passes (LISTEN_FDS) is used instead.
     #[arg(long, value_name = "ADDRESS", help_heading = "Server")]
     pub(crate) listen: Option<HostAddress>,
@@ -31,7 +31,7 @@ pub(crate) struct FilesServerArgs {
     pub(crate) admin: Option<Address>,
     /// Allow plain HTTP on public addresses, and requests for any host
     ///
-    /// Without certificates, only loopback addresses (127.0.0.1, `[::1]`) and unix sockets are
+    /// Without certificates, only loopback addresses (127.0.0.1, ::1) and unix sockets are
     /// accepted. Every client that can connect can read all files below DIR that this process can
     /// read, also with TLS.
     #[arg(long, help_heading = "Server")]

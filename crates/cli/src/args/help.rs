@@ -42,6 +42,16 @@ mod tests {
     use crate::args::Cli;
 
     #[test]
+    fn help_has_no_markup() {
+        fn check(command: &mut Command) {
+            let help = command.render_long_help().to_string();
+            assert!(!help.contains('`') && !help.contains("\\["), "{help}");
+            command.get_subcommands_mut().for_each(check);
+        }
+        check(&mut Cli::command());
+    }
+
+    #[test]
     fn each_command_is_listed_once_and_fits_a_line() {
         let command = Cli::command();
         let mut listed: Vec<&str> =

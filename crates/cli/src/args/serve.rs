@@ -64,7 +64,7 @@ pub(crate) struct ServeArgs {
     /// secret_key = ... . The file must not be readable by other users. Without this option, the
     /// environment variables HAUL_ACCESS_KEY and HAUL_SECRET_KEY are used. This key pair has all
     /// rights; --keys adds keys with fewer rights. Without any keys, every client has full access,
-    /// and only loopback addresses (127.0.0.1, `[::1]`) are accepted.
+    /// and only loopback addresses (127.0.0.1, ::1) are accepted.
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(crate) credentials: Option<PathBuf>,
     /// Accept the keys in FILE, each with its rights; "haul keys" creates and changes them
@@ -226,8 +226,9 @@ pub(crate) struct ServeArgs {
     pub(crate) open: OpenArgs,
     /// Move all keys from this directory of --data to the others, so that its disk can be removed
     ///
-    /// Objects are read and written meanwhile. /health and the metrics show the progress. When no
-    /// key is left, the next start leaves the directory out.
+    /// Objects are read and written meanwhile. The metrics show the progress: haul_member_objects
+    /// of the directory decreases, and haul_moved_keys_total increases. haul_moving_slots becomes 0
+    /// only at the end; the next start then leaves the directory out.
     #[arg(long, value_name = "DIR", help_heading = "Store")]
     pub(crate) retire: Vec<PathBuf>,
     /// Accept that this directory of --data is lost, with all its keys

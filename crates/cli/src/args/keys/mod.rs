@@ -141,8 +141,8 @@ pub(crate) struct KeysCreateArgs {
     pub(crate) user: String,
     /// Rights of the key, such as read,list=photos/2026/ or metrics; repeatable
     ///
-    /// RIGHTS=BUCKET\[/PREFIX\], with RIGHTS as in "haul keys allow"; the bucket "*" means all
-    /// buckets. Or create-buckets, or metrics.
+    /// RIGHTS=BUCKET or RIGHTS=BUCKET/PREFIX, with RIGHTS as in "haul keys allow"; the bucket "*"
+    /// means all buckets. Or create-buckets, or metrics.
     #[arg(long, value_name = "RIGHTS", value_parser = parse_allow)]
     pub(crate) allow: Vec<Allowed>,
     /// Give the key all rights to BUCKET, which it may also create; can be repeated

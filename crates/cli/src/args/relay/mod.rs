@@ -24,8 +24,8 @@ use http::HttpArgs;
 pub(crate) struct RelayArgs {
     /// Listen on this address; repeatable
     ///
-    /// Such as 127.0.0.1:8080, `[::]:8080`, localhost:8080 or unix:/run/relay.sock. Port 0 selects a
-    /// free port. The first address of a host name is used; it is resolved once, at the start.
+    /// Such as 127.0.0.1:8080, localhost:8080 or unix:/run/relay.sock. An IPv6 address stands in
+    /// brackets, before its port. Port 0 selects a free port. The first address of a host name is used; it is resolved once, at the start.
     /// Sockets that a service manager passes (LISTEN_FDS) are used instead.
     #[arg(long, value_name = "ADDRESS", help_heading = "Relay")]
     pub(crate) listen: Vec<HostAddress>,
