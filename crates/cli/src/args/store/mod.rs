@@ -329,7 +329,7 @@ pub(crate) struct MapArgs {
     /// Draw the volumes to FILE, too, as SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// Print one JSON object per line: volume, bytes, live_bytes, dead_bytes
+    /// Print one JSON object per line: dir, volume, bytes, live_bytes, dead_bytes
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -18,26 +18,41 @@ use crate::units::{Bytes, Count};
 const BAR: usize = 48;
 
 pub(super) fn run(store: &Pool, args: &MapArgs) -> Result {
-    let maps = store.volume_maps().or_fail(|| "cannot map the volumes".to_owned())?;
+    let cannot = || "cannot map the volumes".to_owned();
+    let mut all = Vec::new();
+    let mut members = Vec::new();
+    for member in store.members() {
+        let Ok(store) = member.store() else { continue };
+        let maps = store.volume_maps().or_fail(cannot)?;
+        members.push((member.dir(), all.len()..all.len() + maps.len()));
+        all.extend(maps);
+    }
     if let Some(file) = &args.svg {
-        svg::write(file, &picture::picture(&maps, &totals(&maps)))?;
+        svg::write(file, &picture::picture(&all, &totals(&all)))?;
     }
     let mut output = Output::new();
     if args.json {
-        for map in &maps {
-            output.line(json!({
-                "volume": map.number,
-                "bytes": map.bytes,
-                "live_bytes": map.needle_bytes(true),
-                "dead_bytes": map.needle_bytes(false),
-            }))?;
+        for (dir, maps) in &members {
+            for map in &all[maps.clone()] {
+                output.line(json!({
+                    "dir": dir.to_string_lossy(),
+                    "volume": map.number,
+                    "bytes": map.bytes,
+                    "live_bytes": map.needle_bytes(true),
+                    "dead_bytes": map.needle_bytes(false),
+                }))?;
+            }
         }
-        return output.finish();
+    } else {
+        for (dir, maps) in &members {
+            // Each directory numbers its own volumes.
+            if store.members().len() > 1 {
+                output.line(format_args!("{}:", dir.display()))?;
+            }
+            all[maps.clone()].iter().try_for_each(|map| output.line(volume_line(map)))?;
+        }
+        output.line(format_args!("{}; █ live, ░ dead, · not written", totals(&all)))?;
     }
-    for map in &maps {
-        output.line(volume_line(map))?;
-    }
-    output.line(format_args!("{}; █ live, ░ dead, · not written", totals(&maps)))?;
     output.finish()
 }
 
