@@ -4,6 +4,7 @@ use haul_file_store::CompactionReport;
 use haul_store_pool::Pool;
 use serde_json::json;
 
+use super::missing;
 use crate::args::CompactArgs;
 use crate::output::print_line;
 use crate::progress::{Amount, Progress};
@@ -18,13 +19,20 @@ pub(super) fn run(store: &Pool, args: &CompactArgs) -> Result {
     progress.finish();
     let compacted = compacted.or_fail(|| "cannot compact the store".to_owned())?;
     if args.json {
-        return print_line(json!({
+        print_line(json!({
             "freed_bytes": compacted.bytes_freed,
             "removed_volumes": compacted.volumes_removed,
             "moved_bytes": compacted.bytes_moved,
             "dead_bytes": compacted.bytes_left,
-        }));
+            "missing": missing::dirs(store),
+        }))?;
+    } else {
+        print_report(&compacted)?;
     }
+    missing::report(store, "compacted")
+}
+
+fn print_report(compacted: &CompactionReport) -> Result {
     print_line(format_args!(
         "freed {}: removed {}, moved {}",
         Bytes(compacted.bytes_freed),

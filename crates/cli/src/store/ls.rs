@@ -7,7 +7,7 @@ use haul_file_store::{
 use haul_store_pool::Pool;
 use serde_json::{Value, json};
 
-use super::objects;
+use super::{missing, objects};
 use crate::args::LsArgs;
 use crate::clock::rfc3339;
 use crate::location::Location;
@@ -21,7 +21,11 @@ pub(super) fn run(store: &Pool, args: &LsArgs) -> Result {
     let mut output = Output::new();
     match &args.place {
         None => {
-            let buckets = store.buckets().or_fail(|| "cannot list the buckets".to_owned())?;
+            let cannot = || "cannot list the buckets".to_owned();
+            if args.long || args.json {
+                missing::refuse(store, cannot)?;
+            }
+            let buckets = store.buckets().or_fail(cannot)?;
             for bucket in buckets {
                 output.line(bucket_line(&bucket, args))?;
             }

@@ -10,6 +10,7 @@ mod import;
 mod lifecycle;
 mod ls;
 mod map;
+mod missing;
 mod objects;
 mod put;
 mod rm;

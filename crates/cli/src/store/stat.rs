@@ -5,6 +5,7 @@ use haul_store_pool::Pool;
 use serde_json::{Map, Value};
 
 use super::ls::{bucket_json, object_json};
+use super::missing;
 use crate::args::StatArgs;
 use crate::clock::rfc3339;
 use crate::output::{Name, Output};
@@ -16,6 +17,7 @@ pub(super) fn run(store: &Pool, args: &StatArgs) -> Result {
     let cannot = || format!("cannot stat {}", args.place);
     let mut output = Output::new();
     if key.is_empty() {
+        missing::refuse(store, cannot)?;
         let info = store.bucket(bucket).or_fail(cannot)?;
         if args.json {
             output.line(bucket_json(&info))?;

@@ -8,6 +8,7 @@ use haul_file_store::Damage;
 use haul_store_pool::Pool;
 use serde_json::{Value, json};
 
+use super::missing;
 use crate::args::{AcceptDamageArgs, VerifyArgs};
 use crate::open_store::damage_line;
 use crate::output::Output;
@@ -42,16 +43,22 @@ pub(super) fn run(store: &Pool, found: &[Damage], args: &VerifyArgs) -> Result {
             "objects": verified.objects,
             "bytes": verified.bytes,
             "damaged": damage.len(),
+            "missing": missing::dirs(store),
         }))?;
     } else {
         output.line(format_args!("verified {done}"))?;
     }
     output.finish()?;
-    match damage.len() as u64 {
-        0 => Ok(()),
-        count => Err(Failure::new(format!("found {}", Count(count, "damaged region")))
-            .advise(advice(store.stats().hidden_ranges))),
+    let count = damage.len() as u64;
+    if count == 0 {
+        return missing::report(store, "verified");
     }
+    let failure = Failure::new(format!("found {}", Count(count, "damaged region")))
+        .advise(advice(store.stats().hidden_ranges));
+    Err(match missing::text(store, "verified") {
+        Some(missing) => failure.advise(missing),
+        None => failure,
+    })
 }
 
 /// Returns the advice to print after damage was found.
@@ -94,13 +101,18 @@ pub(super) fn accept_damage(store: &Pool, args: &AcceptDamageArgs) -> Result {
     let mut output = Output::new();
     if args.json {
         accepted.iter().try_for_each(|damage| output.line(damage_json(damage)))?;
-        output.line(json!({ "kind": "summary", "accepted_regions": accepted.len() }))?;
-        return output.finish();
+        output.line(json!({
+            "kind": "summary",
+            "accepted_regions": accepted.len(),
+            "missing": missing::dirs(store),
+        }))?;
+    } else {
+        accepted.iter().try_for_each(|damage| output.line(damage_line(damage)))?;
+        let regions = Count(accepted.len() as u64, "damaged region");
+        output.line(format_args!("accepted the loss of unknown objects in {regions}"))?;
     }
-    accepted.iter().try_for_each(|damage| output.line(damage_line(damage)))?;
-    let regions = Count(accepted.len() as u64, "damaged region");
-    output.line(format_args!("accepted the loss of unknown objects in {regions}"))?;
-    output.finish()
+    output.finish()?;
+    missing::report(store, "accepted")
 }
 
 #[cfg(test)]

@@ -127,6 +127,7 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     // One disk is lost.
     fs::rename(place.path("d2"), place.path("elsewhere")).unwrap();
     fs::create_dir(place.path("d2")).unwrap();
+    commands_work_on_what_is_there(&place);
     let serving = serve(&place, &["d1", "d2", "d3"], &[]);
     let served = read(&serving, 0..100);
     assert!((40..=90).contains(&served), "{served}");
@@ -166,6 +167,45 @@ fn store_grows_loses_a_disk_gets_it_back_and_retires_one() {
     run(&["snapshot", "copy"]);
     let snapshot = ["store", "ls", "b-1", "--data", "copy/1", "--data", "copy/3"];
     assert_eq!(place.run(&snapshot).code(0).lines().len(), 100);
+}
+
+/// Runs the commands of a store whose directory d2 is missing.
+fn commands_work_on_what_is_there(place: &TestDir) {
+    let run = |command: &[&str]| {
+        place
+            .run(&[&["store"], command, &["--data", "d1", "--data", "d2", "--data", "d3"]].concat())
+    };
+    for (command, done) in [
+        ("verify", "verified"),
+        ("compact", "compacted"),
+        ("accept-damage", "accepted"),
+        ("map", "mapped"),
+    ] {
+        let ended = run(&[command]).code(1);
+        let expected = format!("haul: 1 of 3 directories is missing and was not {done}: ");
+        let stderr = ended.stderr();
+        let last = stderr.lines().next_back().unwrap();
+        assert!(last.starts_with(&expected) && last.ends_with("/d2"), "{command}: {stderr}");
+        if command == "map" {
+            let dirs = ended.lines().into_iter().filter(|line| line.ends_with(':'));
+            let dirs: Vec<_> = dirs.map(|line| line.rsplit('/').next().unwrap_or(line)).collect();
+            assert_eq!(dirs, ["d1:", "d3:"]);
+            continue;
+        }
+        let json = run(&[command, "--json"]).code(1);
+        let summary: serde_json::Value = serde_json::from_str(json.lines().pop().unwrap()).unwrap();
+        let missing = summary["missing"].as_array().unwrap();
+        assert!(matches!(&missing[..], [dir] if dir.as_str().unwrap().ends_with("/d2")));
+    }
+    let volume = run(&["map", "--json"]).code(1);
+    let volume: serde_json::Value = serde_json::from_str(volume.lines()[0]).unwrap();
+    assert!(volume["dir"].as_str().unwrap().ends_with("/d1"), "{volume}");
+    for command in [&["ls", "b-1"][..], &["stat", "b-1"], &["ls", "--long"]] {
+        let refused = run(command).code(1);
+        assert!(refused.text().is_empty(), "{}", refused.text());
+        refused.stderr_contains(&["d2"]);
+    }
+    assert_eq!(run(&["ls"]).code(0).text(), "b-1\n");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn commands_on_objects_print_what_they_did() {
     assert!(map["dir"].as_str().is_some_and(|dir| dir.ends_with("haul-data")), "{map}");
     assert_eq!((&map["volume"], map["live_bytes"].as_u64() > Some(0)), (&json!(1), true), "{map}");
     let accepted = object(&store(&["accept-damage"], 0));
-    assert_eq!(accepted, json!({ "kind": "summary", "accepted_regions": 0 }));
+    assert_eq!(accepted, json!({ "kind": "summary", "accepted_regions": 0, "missing": [] }));
 }
 
 #[test]

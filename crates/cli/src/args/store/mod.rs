@@ -317,7 +317,7 @@ pub(crate) struct RmArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
-    /// Print one JSON object: freed_bytes, removed_volumes and moved_bytes
+    /// Print one JSON object: freed_bytes, removed_volumes, moved_bytes, dead_bytes and missing
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

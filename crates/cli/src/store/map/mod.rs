@@ -9,6 +9,7 @@ use haul_store_pool::Pool;
 use serde_json::json;
 
 use self::parts::{State, parts};
+use super::missing;
 use crate::args::MapArgs;
 use crate::output::Output;
 use crate::report::{OrFail, Result};
@@ -53,7 +54,8 @@ pub(super) fn run(store: &Pool, args: &MapArgs) -> Result {
         }
         output.line(format_args!("{}; █ live, ░ dead, · not written", totals(&all)))?;
     }
-    output.finish()
+    output.finish()?;
+    missing::report(store, "mapped")
 }
 
 fn volume_line(map: &VolumeMap) -> String {
