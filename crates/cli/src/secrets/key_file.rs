@@ -29,7 +29,9 @@ pub(crate) fn read_sealing_key(path: &Path) -> Result<SealingKey> {
 pub(crate) fn read(path: &Path, seal: &SealingKey) -> Result<KeyList> {
     let cannot = || format!("cannot use the keys in {}", path.display());
     let text = file::read_up_to(path, FILE_BYTES_MAX, &cannot)?;
-    KeyList::decode(&text, seal).or_not_start(cannot)
+    let advice = "restore an earlier version of the file, for example from a backup, or use the \
+                  sealing key with which it was written";
+    KeyList::decode(&text, seal).or_not_start(cannot).map_err(|failure| failure.advise(advice))
 }
 
 /// Creates an empty key file, and the sealing key if that is missing. Returns `true` if the sealing

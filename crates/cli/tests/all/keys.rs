@@ -385,7 +385,11 @@ fn server_does_not_start_with_an_unusable_key_file() {
     let none = ["--keys", "none", "--sealing-key", "haul-sealing-key"];
     serve(&none).code(3).stderr_contains(&["none"]);
     place.write("haul-keys.json", "{");
-    serve(&FILES).code(3).stderr_contains(&["cannot use the keys", "damaged"]);
+    serve(&FILES).code(3).stderr_contains(&[
+        "cannot use the keys",
+        "damaged",
+        "restore an earlier version of the file",
+    ]);
     assert!(!place.path("haul-data").exists());
     let public = ["serve", "--listen", "0.0.0.0:0", "--admin", "127.0.0.1:0"];
     place.run(&public).code(3).stderr_contains(&["without credentials"]);
