@@ -244,3 +244,17 @@ fn directory_that_is_named_twice_is_refused_before_anything_is_created() {
     assert_eq!(fs::read_dir(place.path("e1")).unwrap().count(), 0);
     assert!(!place.path("none").exists());
 }
+
+#[test]
+fn snapshot_while_keys_move_says_that_a_server_moves_them() {
+    let place = TestDir::new();
+    let serving = serve(&place, &["d1"], &["--bucket", "b-1"]);
+    put(&serving, 0..20);
+    stop(serving);
+    // The command adds the directory; without a server, no key moves to it.
+    place.run(&["store", "ls", "--data", "d1", "--data", "d2"]).code(0);
+    let refused = place.run(&["store", "snapshot", "copy", "--data", "d1", "--data", "d2"]).code(1);
+    refused
+        .stderr_contains(&["keys are being moved", "serve the store until haul_moving_slots is 0"]);
+    assert!(!place.path("copy").exists());
+}

@@ -11,6 +11,12 @@ use crate::units::{Bytes, Count};
 
 pub(crate) fn run(store: &Pool, args: &SnapshotArgs) -> Result {
     let cannot = || format!("cannot create the snapshot {}", args.to.display());
+    if store.move_progress().is_some_and(|progress| progress.slots_left > 0) {
+        let message = format!("{}: keys are being moved between the disks", cannot());
+        let failure = Failure::new(message);
+        // Only a server moves them.
+        return Err(failure.advise("serve the store until haul_moving_slots is 0"));
+    }
     let info = store.snapshot(&args.to).map_err(|error| {
         let is_target = matches!(error, Error::Invalid { .. });
         let failure = Failure::new(cannot()).because(error);
