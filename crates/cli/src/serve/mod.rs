@@ -102,6 +102,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         .or_fail(|| "cannot start the threads of the server".to_owned())
         .map_err(|failure| failure.exit(Exit::NotStarted))?;
     let inherited = inherited::listeners(config.limits.tcp_options())?;
+    check_website(args, &inherited)?;
     let default_time = if inherited.is_empty() { Duration::ZERO } else { TAKEOVER_TIME };
     let predecessor = Predecessor::new(args.takeover_time.unwrap_or(default_time));
     let mut listening = bind(&config, &inherited, &predecessor)?;
@@ -146,6 +147,16 @@ fn open_logs(args: &ServeArgs, predecessor: &Predecessor) -> Result<[Option<Log>
     let access = access.map(open).transpose()?;
     let open = |to| Log::open("audit log", to, &audit_options(&args.log, holder), predecessor);
     Ok([access, args.audit_log.as_deref().map(open).transpose()?])
+}
+
+/// Fails if domains of websites are given and no address that serves websites.
+fn check_website(args: &ServeArgs, inherited: &[Listener]) -> Result {
+    let has_address = args.website.is_some() || inherited.len() > 2;
+    if args.website_domains.is_empty() || has_address {
+        return Ok(());
+    }
+    let failure = Failure::new("--website-domain has no effect without --website");
+    Err(failure.advise("add --website ADDRESS, which serves the websites").exit(Exit::Usage))
 }
 
 /// Takes the addresses, or the inherited sockets in their place.

@@ -142,6 +142,16 @@ fn refused_start_leaves_no_store() {
 }
 
 #[test]
+fn domain_of_websites_without_their_address_is_refused() {
+    let place = TestDir::new();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let domain = ["--website-domain", "sites.example.com"];
+    let refused = place.run(&[&arguments[..], &domain].concat()).code(2);
+    refused.stderr_contains(&["--website-domain has no effect without --website"]);
+    assert!(!place.path("haul-data").exists());
+}
+
+#[test]
 fn logs_on_stdout_are_complete_after_sigterm() {
     let place = TestDir::new();
     let options = ["--access-log", "-", "--log-format", "json", "--audit-log", "-"];
