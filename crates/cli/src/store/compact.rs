@@ -39,11 +39,20 @@ fn print_report(compacted: &CompactionReport) -> Result {
         Count(compacted.volumes_removed, "volume"),
         Bytes(compacted.bytes_moved),
     ))?;
-    if compacted.bytes_left == 0 {
-        return Ok(());
+    let few = compacted.bytes_left.saturating_sub(compacted.bytes_not_ended);
+    if few > 0 {
+        print_line(format_args!(
+            "{} of deleted objects remain, in volumes of which too little is dead: less than a \
+             tenth, or less than 1 MiB of the one being written",
+            Bytes(few)
+        ))?;
     }
-    print_line(format_args!(
-        "{} of deleted objects remain, in volumes of which less than a tenth is dead",
-        Bytes(compacted.bytes_left)
-    ))
+    if compacted.bytes_not_ended > 0 {
+        print_line(format_args!(
+            "{} of deleted objects remain in the volume being written, because the disk has no \
+             space for the next one: free disk space, and run this again",
+            Bytes(compacted.bytes_not_ended)
+        ))?;
+    }
+    Ok(())
 }

@@ -35,8 +35,12 @@ pub struct CompactionReport {
     pub bytes_freed: u64,
     /// Live bytes of these volumes, which were written again.
     pub bytes_moved: u64,
-    /// Dead bytes that remain, in volumes with too few of them to compact.
+    /// Dead bytes that remain: in volumes with too few of them to compact, and in those that cannot
+    /// be ended.
     pub bytes_left: u64,
+    /// The part of these in a volume that is being written and has enough dead bytes: it was not
+    /// ended, because the disk has no space for the next one.
+    pub bytes_not_ended: u64,
 }
 
 impl CompactionReport {
@@ -48,6 +52,7 @@ impl CompactionReport {
             bytes_freed: self.bytes_freed + other.bytes_freed,
             bytes_moved: self.bytes_moved + other.bytes_moved,
             bytes_left: self.bytes_left + other.bytes_left,
+            bytes_not_ended: self.bytes_not_ended + other.bytes_not_ended,
         }
     }
 }
@@ -94,6 +99,7 @@ pub(crate) fn compact_all(
         let chosen = choose_volume(inner, line, &mut volume_states, VolumeFilter::Listed(&left))?;
         let Some((volume, tombstones_needed_from)) = chosen else {
             done.bytes_left = inner.keyspace.index.read().volumes.dead_bytes();
+            done.bytes_not_ended = current_to_end(inner).unwrap_or_default();
             return Ok(done);
         };
         left.remove(&volume.number);
@@ -116,18 +122,23 @@ pub(crate) fn compact_all(
 /// Ends the volume being written, so that it can be compacted, if enough of it is dead and there is
 /// space for the next one.
 fn end_volume(inner: &Inner) -> Result<()> {
-    let Some(current) = inner.volumes.log.segments().pop() else { return Ok(()) };
-    let found = inner.keyspace.index.read().volumes.get(current.number);
-    let used_bytes = found.dead_bytes + found.live_bytes + found.tombstone_bytes;
-    let is_worthwhile = found.dead_bytes >= END_DEAD_BYTES_MIN
-        && found.dead_bytes * 1000 >= REQUESTED_DEAD_SHARE * used_bytes;
-    if !is_worthwhile {
+    if current_to_end(inner).is_none() {
         return Ok(());
     }
     match inner.volumes.log.end_segment().map_err(Error::from) {
         Ok(_) | Err(Error::Full { .. }) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the dead bytes of the volume being written, if it has enough of them to be ended.
+fn current_to_end(inner: &Inner) -> Option<u64> {
+    let current = inner.volumes.log.segments().pop()?.number;
+    let found = inner.keyspace.index.read().volumes.get(current);
+    let used_bytes = found.dead_bytes + found.live_bytes + found.tombstone_bytes;
+    let is_worthwhile = found.dead_bytes >= END_DEAD_BYTES_MIN
+        && found.dead_bytes * 1000 >= REQUESTED_DEAD_SHARE * used_bytes;
+    is_worthwhile.then_some(found.dead_bytes)
 }
 
 /// Compacts the next volume with enough dead bytes for the current free space; `false` if there is

@@ -82,6 +82,26 @@ fn objects_expire_on_a_full_disk_and_free_space() {
 }
 
 #[test]
+fn dead_bytes_of_a_volume_that_cannot_be_ended_are_reported_as_such() {
+    let disk = MemoryDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    // The volume being written, and the one that is reserved for compaction.
+    disk.limit(Some(VOLUME + (300 << 10)));
+    let objects = fill(&store);
+    for n in 0..objects {
+        assert!(store.delete(BUCKET, &format!("{n:04}")).unwrap());
+    }
+    let report = store.compact().unwrap();
+    assert_eq!(report.volumes_removed, 0, "{report:?}");
+    assert!(report.bytes_not_ended > VOLUME / 2, "{report:?}");
+    assert_eq!(report.bytes_left, report.bytes_not_ended);
+    disk.limit(None);
+    let report = store.compact().unwrap();
+    assert_eq!((report.volumes_removed, report.bytes_not_ended), (1, 0), "{report:?}");
+}
+
+#[test]
 fn full_disk_refuses_writes_loses_no_data_and_deletes_free_space() {
     let (disk, store, objects) = full_store();
     assert!(objects > 200, "{objects}");
