@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use haul_append_log::Position;
 use haul_sync::{Condvar, Mutex, now};
 
-use crate::clock::Version;
+use crate::clock::{Clock, Version};
 use crate::event::EventFields;
 
 /// The number of events of a queue that are kept in memory.
@@ -49,6 +49,10 @@ impl QueuedEvent {
         Version(self.sequence).time()
     }
 }
+
+/// The source of the numbers of a store's events, from [`crate::StoreEvents::clock`].
+#[derive(Debug, Clone, Copy)]
+pub struct EventClock<'a>(pub(crate) &'a Clock);
 
 /// The result of [`EventQueues::take`].
 #[derive(Debug)]
@@ -149,13 +153,18 @@ impl EventQueues {
     }
 
     /// Forgets a queue's events and begins to record new ones: all earlier events are then in the
-    /// stores, and events that are queued from now on are in both.
-    pub fn restart(&self, queue: &str) {
-        if let Some(queue) = self.queues.get(queue) {
-            let mut recent = queue.recent.lock();
+    /// stores, and events that are queued from now on are in both. Returns a number for each clock:
+    /// the events with greater numbers are in memory.
+    #[must_use]
+    pub fn restart(&self, queue: &str, clocks: &[EventClock<'_>]) -> Vec<u64> {
+        // While the lock is held, no event becomes visible, so no later one of its key in another
+        // store can get a number that is below that store's bound.
+        let mut recent = self.queues.get(queue).map(|queue| queue.recent.lock());
+        if let Some(recent) = &mut recent {
             recent.events.clear();
             recent.is_recording = true;
         }
+        clocks.iter().map(|EventClock(clock)| clock.next().0).collect()
     }
 
     /// Lets the consumer of a queue wait for `time`, or until the queues are stopped; returns `true`
@@ -208,7 +217,7 @@ mod tests {
         let take = |count| sequences(queues.take("queue", count, now(), now()));
         queues.push(vec![event(1)]);
         assert_eq!(take(1), None, "what the stores have is not known");
-        queues.restart("queue");
+        let _bounds = queues.restart("queue", &[]);
         assert_eq!(take(1), Some(vec![]));
         queues.push((0..RECENT_MAX as u64 + 1).map(event).collect());
         assert_eq!(take(2), Some(vec![0, 1]));
@@ -216,7 +225,7 @@ mod tests {
         let rest = take(usize::MAX).unwrap();
         assert_eq!((rest.len(), rest.last()), (RECENT_MAX - 2, Some(&(RECENT_MAX as u64 - 1))));
         assert_eq!(take(1), None, "later events were not kept");
-        queues.restart("queue");
+        let _bounds = queues.restart("queue", &[]);
         queues.push(vec![event(7)]);
         assert_eq!(take(9), Some(vec![7]));
         assert_eq!(sequences(queues.take("other", 1, now(), now())), None);
@@ -225,7 +234,7 @@ mod tests {
     #[test]
     fn waiting_consumer_is_woken_by_an_event_and_by_the_stop() {
         let queues = &EventQueues::new(["queue".into()]);
-        queues.restart("queue");
+        let _bounds = queues.restart("queue", &[]);
         std::thread::scope(|scope| {
             let later = now() + Duration::from_secs(60);
             let taken = scope.spawn(move || queues.take("queue", 9, now(), later));
@@ -242,7 +251,7 @@ mod tests {
     #[test]
     fn consumer_waits_for_a_full_batch_for_a_limited_time() {
         let queues = &EventQueues::new(["queue".into()]);
-        queues.restart("queue");
+        let _bounds = queues.restart("queue", &[]);
         let later = now() + Duration::from_secs(60);
         std::thread::scope(|scope| {
             let taken = scope.spawn(move || queues.take("queue", 2, later, later));

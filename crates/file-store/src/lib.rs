@@ -156,7 +156,7 @@ pub use damage::report::Damage;
 pub use deletion::request::Deletion;
 pub use error::{Error, QuotaExceeded, Result};
 pub use event::{Event, EventFields};
-pub use event_queues::{EventQueues, QueuedEvent, Taken};
+pub use event_queues::{EventClock, EventQueues, QueuedEvent, Taken};
 pub use events::queue::{EventQueueState, StoreEvents};
 pub use expiration::expirable::ExpiredEntry;
 pub use expiration::gate::LifecycleGate;

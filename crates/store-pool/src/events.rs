@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_disk::{Error as DiskError, Op};
-use haul_file_store::{Error, EventQueueState, QueuedEvent, Result, Store};
+use haul_file_store::{Error, EventQueueState, EventQueues, QueuedEvent, Result, Store};
 
 use crate::member::Member;
 use crate::waiting::Call;
@@ -171,12 +171,22 @@ impl<'a> PoolEvents<'a> {
         Ok(dropped)
     }
 
-    /// Returns a reader of all events in a queue.
-    #[must_use]
-    pub fn reader(&self, queue: &Arc<str>) -> EventReader<'a> {
-        let reader =
-            |member| MemberReader { member, after: 0, page: VecDeque::new(), is_at_end: false };
-        let members = self.members.iter().map(reader).collect();
+    /// Restarts a queue in memory, and returns a reader of the events that were queued before. An
+    /// event of a change that was being made meanwhile can be in both.
+    ///
+    /// Reader and memory together have a key's events in order. When an event gets its number, those
+    /// of the key before it are in memory or visible in their store. So if the reader has the event,
+    /// it has them, too: they got their numbers earlier, and no store gave a number while the bounds
+    /// were taken that memory did not wait for.
+    pub fn restart(&self, queues: &EventQueues, queue: &Arc<str>) -> EventReader<'a> {
+        let stores: Vec<_> = self.members.iter().map(|member| member.store().ok()).collect();
+        let clocks: Vec<_> = stores.iter().flatten().map(|store| store.events().clock()).collect();
+        let mut bounds = queues.restart(queue, &clocks).into_iter();
+        let reader = |(member, store): (&'a Member, &Option<_>)| {
+            let until = store.as_ref().and_then(|_| bounds.next()).unwrap_or(0);
+            MemberReader { member, after: 0, until, page: VecDeque::new(), is_at_end: false }
+        };
+        let members = self.members.iter().zip(&stores).map(reader).collect();
         EventReader { queue: Arc::clone(queue), all: self.members, members, failure: None }
     }
 }
@@ -200,6 +210,8 @@ struct MemberReader<'a> {
     member: &'a Member,
     /// The number of the last event that was read.
     after: u64,
+    /// Events with greater numbers are in memory.
+    until: u64,
     page: VecDeque<QueuedEvent>,
     is_at_end: bool,
 }
@@ -247,6 +259,7 @@ impl MemberReader<'_> {
         let (queue, after) = (Arc::clone(queue), self.after);
         let list = move |store: &Store| store.events().list(&queue, after, PAGE_EVENTS);
         self.page = call(all, self.member, Member::begin_read, list)?.into();
+        self.page.truncate(self.page.partition_point(|event| event.sequence <= self.until));
         self.is_at_end = self.page.is_empty();
         self.after = self.page.back().map_or(self.after, |event| event.sequence);
         Ok(())

@@ -7,7 +7,7 @@ use haul_append_log::{Position, SpacePriority};
 use crate::clock::Version;
 use crate::error::{Error, Result};
 use crate::event::EventFields;
-use crate::event_queues::{QueuedEvent, StoredEvent};
+use crate::event_queues::{EventClock, QueuedEvent, StoredEvent};
 use crate::format::{Head, Kind, needles};
 use crate::index::bucket::Bucket;
 use crate::index::entry::{Change, Entry, Replaced, full_key, split_key};
@@ -67,6 +67,12 @@ impl<'a> StoreEvents<'a> {
         let mut head = Head::new(Kind::BucketCreated, &bucket, "");
         head.version = inner.keyspace.clock.next();
         inner.commit_heads(vec![head.into()], SpacePriority::Ordinary)
+    }
+
+    /// Returns the source of the events' numbers, for [`crate::EventQueues::restart`].
+    #[must_use]
+    pub fn clock(&self) -> EventClock<'a> {
+        EventClock(&self.inner.keyspace.clock)
     }
 
     /// Returns the queues' names and states.

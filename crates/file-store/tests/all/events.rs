@@ -216,7 +216,7 @@ fn consumer_gets_new_events_from_memory() {
     put_with(&store, "before", b"", &event("put"));
     let take = || queues.take(QUEUE, 10, Instant::now(), Instant::now());
     assert!(matches!(take(), Taken::Incomplete));
-    queues.restart(QUEUE);
+    let bounds = queues.restart(QUEUE, &[store.events().clock()]);
     put_with(&store, "key", b"1", &event("put"));
     let started = event("started");
     let target = TargetBucket::from(BUCKET).with_event(Some(&started));
@@ -225,10 +225,11 @@ fn consumer_gets_new_events_from_memory() {
     let reads = store.stats().needle_reads;
     let Taken::Events(events) = take() else { panic!("incomplete") };
     assert_eq!(texts(&events), ["put key 1", "started key 2"]);
-    assert!(events.iter().all(|event| event.member == 3));
+    assert!(events.iter().all(|event| event.member == 3 && event.sequence > bounds[0]));
     store.events().remove(QUEUE, &events).unwrap();
     assert_eq!(store.stats().needle_reads, reads, "neither was read from the disk");
     assert_eq!(texts(&queued(&store)), ["put before 0"]);
+    assert!(queued(&store)[0].sequence <= bounds[0]);
 }
 
 /// The states of the keys, and the events, after each act.

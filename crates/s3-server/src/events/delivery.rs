@@ -35,8 +35,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The interval at which a pause ends early if an operator asks for it.
 const PAUSE_STEP: Duration = Duration::from_millis(200);
 
-/// An event that is queued while the store is scanned may be in memory, too, if it is newer than the
-/// beginning of the scan less this time, which covers steps of the clock.
+/// An event whose change was being made when a scan began may be in memory, too. Changes take less
+/// time than this, which also covers steps of the clock.
 const SCAN_MARGIN: Duration = Duration::from_secs(60);
 
 /// The threads that deliver events, one for each target.
@@ -151,17 +151,17 @@ impl Delivery {
         self.remove();
     }
 
-    /// Delivers all events that are in the store, in the order of their changes.
+    /// Delivers all events that are in the store, in the order of their changes. Later ones are in
+    /// memory.
     fn scan(&mut self) -> Step {
         self.remove();
         let began = SystemTime::now().checked_sub(SCAN_MARGIN).unwrap_or(SystemTime::UNIX_EPOCH);
         self.scanned.clear();
-        self.queues.restart(self.target.name());
         if let Some(step) = self.trim() {
             return step;
         }
         let store = self.store.get();
-        let mut reader = store.events().reader(self.target.name());
+        let mut reader = store.events().restart(&self.queues, self.target.name());
         loop {
             let mut events = match reader.next(self.target.settings.batch_max) {
                 Ok(events) if events.is_empty() => return Step::Done,

@@ -37,7 +37,7 @@ fn send_until_stopped(store: &ServedStore, targets: &EventTargets, queues: &Even
         let outcome = match queues.take(&queue, BATCH, now, now + PING_TIME) {
             Taken::Stopped => return,
             Taken::Incomplete => {
-                queues.restart(&queue);
+                drop(store.get().events().restart(queues, &queue));
                 store.get().events().trim(&queue, 0).map(drop)
             }
             Taken::Events(events) if events.is_empty() => {

@@ -1,8 +1,12 @@
 //! Queues of events over several members, and while keys move between them.
 
+use std::time::Instant;
+
 use haul_disk::Op;
 use haul_disk_sim::FaultyDisk;
-use haul_file_store::{Deletion, Event, EventFields, QueuedEvent, TargetBucket};
+use haul_file_store::{
+    Deletion, Event, EventFields, EventQueues, QueuedEvent, Taken, TargetBucket,
+};
 use rustix::io::Errno;
 
 use super::*;
@@ -24,7 +28,8 @@ fn put_with(pool: &Pool, key: &str, what: usize) {
 
 /// Returns all queued events, which are read in pages.
 fn queued(pool: &Pool) -> Vec<QueuedEvent> {
-    let (mut reader, mut events) = (pool.events().reader(&QUEUE.into()), Vec::new());
+    let queues = EventQueues::new([]);
+    let (mut reader, mut events) = (pool.events().restart(&queues, &QUEUE.into()), Vec::new());
     loop {
         let page = reader.next(7).unwrap();
         if page.is_empty() {
@@ -141,7 +146,8 @@ fn counts(pool: &Pool) -> [u64; 2] {
 
 /// Reads events until the end, or until an error, which is returned.
 fn read_until_error(pool: &Pool) -> (Vec<QueuedEvent>, Option<String>) {
-    let (mut reader, mut events) = (pool.events().reader(&QUEUE.into()), Vec::new());
+    let queues = EventQueues::new([]);
+    let (mut reader, mut events) = (pool.events().restart(&queues, &QUEUE.into()), Vec::new());
     loop {
         match reader.next(7) {
             Ok(page) if page.is_empty() => return (events, None),
@@ -194,5 +200,40 @@ fn events_of_a_disk_that_hangs_do_not_hold_up_the_others() {
     faulty.unblock();
     haul_testing::eventually("the events are removed", || counts(&pool)[0] == 0 && is_free());
     assert!(pool.events().remove(QUEUE, left).unwrap().is_empty());
+    pool.close().unwrap();
+}
+
+/// A change whose number is smaller can become visible after one with a greater number, so that the
+/// store does not show the order of events that are being queued.
+#[test]
+fn events_after_the_restart_of_a_queue_come_from_memory_only() {
+    let disk = MemoryDisk::default();
+    let queues = Arc::new(EventQueues::new([QUEUE.into()]));
+    let options = Options { event_queues: Some(Arc::clone(&queues)), ..small() };
+    let pool = Pool::open_on(&dirs(&disk, 0..2), &OpenWith::default(), &options).unwrap().0;
+    pool.create_bucket(BUCKET).unwrap();
+    pool.events().create(QUEUE).unwrap();
+    let key = |number: usize| format!("key {}", number % 40);
+    (0..100).for_each(|number| put_with(&pool, &key(number), number));
+    let (mut reader, mut events) = (pool.events().restart(&queues, &QUEUE.into()), Vec::new());
+    events.extend(reader.next(1).unwrap());
+    (100..200).for_each(|number| put_with(&pool, &key(number), number));
+    loop {
+        let page = reader.next(7).unwrap();
+        if page.is_empty() {
+            break;
+        }
+        events.extend(page);
+    }
+    assert_eq!(events.len(), 100, "those before the restart");
+    let now = Instant::now();
+    let Taken::Events(recent) = queues.take(QUEUE, 1000, now, now) else { panic!("incomplete") };
+    assert_eq!(recent.len(), 100, "those after it");
+    events.extend(recent);
+    for (key, found) in by_key(&events) {
+        let first: usize = key.strip_prefix("key ").unwrap().parse().unwrap();
+        let expected: Vec<usize> = (0..5).map(|round| first + 40 * round).collect();
+        assert_eq!(found, expected, "{key}");
+    }
     pool.close().unwrap();
 }
