@@ -136,21 +136,29 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Parses an address, or a network such as `192.0.2.0/24`.
+/// Parses an address, or a network such as `192.0.2.0/24`. A network of IPv4 addresses in IPv6
+/// (`::ffff:192.0.2.0/120`) becomes that of the IPv4 addresses.
 fn network(text: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
     let address: IpAddr = address.parse().ok()?;
-    let bits_max = if address.is_ipv4() { 32 } else { 128 };
+    let bits_max: u32 = if address.is_ipv4() { 32 } else { 128 };
     let bits = bits.map_or(Some(bits_max), |bits| bits.parse().ok())?;
-    (bits <= bits_max).then_some((address, bits))
+    if bits > bits_max {
+        return None;
+    }
+    match address.to_canonical() {
+        // One that is larger than all IPv4 addresses would need a comparison of its own.
+        mapped @ IpAddr::V4(_) if address.is_ipv6() => Some((mapped, bits.checked_sub(96)?)),
+        _ => Some((address, bits)),
+    }
 }
 
 fn contains(network: IpAddr, bits: u32, address: IpAddr) -> bool {
     let top = |value: u128, width: u32| value.checked_shr(width - bits).unwrap_or(0);
-    match (network.to_canonical(), address.to_canonical()) {
+    match (network, address.to_canonical()) {
         (IpAddr::V4(a), IpAddr::V4(b)) => {
             let [a, b] = [a, b].map(|address| u128::from(address.to_bits()));
-            bits <= 32 && top(a, 32) == top(b, 32)
+            top(a, 32) == top(b, 32)
         }
         (IpAddr::V6(a), IpAddr::V6(b)) => top(a.to_bits(), 128) == top(b.to_bits(), 128),
         _ => false,
@@ -186,6 +194,10 @@ mod tests {
             (C::Network, "192.0.2.0/24", "192.0.2.255", "192.0.3.0"),
             (C::Network, "192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
             (C::Network, "0.0.0.0/0", "203.0.113.9", "2001:db8::1"),
+            (C::Network, "::ffff:192.0.2.0/120", "192.0.2.255", "192.0.3.0"),
+            (C::Network, "::ffff:192.0.2.0/120", "::ffff:192.0.2.7", "::ffff:192.0.3.0"),
+            (C::Network, "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.2"),
+            (C::Network, "::ffff:0.0.0.0/96", "203.0.113.9", "2001:db8::1"),
             (C::Network, "2001:db8::/32", "2001:db8:1::1", "2001:db9::1"),
             (C::Network, "::/0", "2001:db8::1", "not an address"),
         ] {
@@ -213,6 +225,7 @@ mod tests {
             (Comparison::Flag, "yes"),
             (Comparison::Network, "192.0.2.0/33"),
             (Comparison::Network, "::/129"),
+            (Comparison::Network, "::ffff:192.0.2.0/95"),
             (Comparison::Network, "example.org"),
             (Comparison::Absent, ""),
         ] {
