@@ -165,6 +165,17 @@ impl Front {
             return Outcome::new(Err(error), head, id);
         };
         let status = error.code().status();
+        // A redirect applies regardless of conditions and ranges, which are about the object's bytes.
+        if matches!(
+            status,
+            StatusCode::NOT_MODIFIED
+                | StatusCode::PRECONDITION_FAILED
+                | StatusCode::RANGE_NOT_SATISFIABLE
+        ) && let Ok(object) = visitor.read(head.name.key.clone(), Method::HEAD, accounts).await
+            && object.headers.contains_key(REDIRECT)
+        {
+            return Outcome::success(follow_object(object));
+        }
         if matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN)
             && let Some((key, location)) = directory(&visit.website, &visited(head, connection))
             && visitor.read(key, Method::HEAD, accounts).await.is_ok()

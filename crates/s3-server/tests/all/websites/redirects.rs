@@ -51,6 +51,34 @@ fn objects_redirect_with_their_own_location() {
     }
 }
 
+/// Ranges and conditions are about the bytes of an object, which a redirect replaces.
+#[test]
+fn objects_redirect_regardless_of_ranges_and_conditions() {
+    let site = Site::new(&format!("{INDEX}{ERROR}"));
+    let location = [("x-amz-website-redirect-location", "/docs/")];
+    for (target, body) in [("/bucket/empty", &b""[..]), ("/bucket/full", b"old")] {
+        let stored = site.root("PUT", target, &location, body);
+        let etag = stored.header("etag").unwrap();
+        for header in [
+            ("range", "bytes=0-1"),
+            ("range", "bytes=100-200"),
+            ("if-none-match", etag),
+            ("if-none-match", "*"),
+            ("if-match", "\"other\""),
+            ("if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT"),
+        ] {
+            for method in ["GET", "HEAD"] {
+                let reply = site.send(method, target.strip_prefix("/bucket").unwrap(), &[header]);
+                assert_redirect(&reply, 301, "/docs/");
+            }
+        }
+    }
+    let page = site.get("/docs/page.html");
+    let current = ("if-none-match", page.header("etag").unwrap());
+    assert_eq!(site.send("GET", "/docs/page.html", &[current]).status, 304);
+    assert_eq!(site.send("GET", "/docs/page.html", &[("range", "bytes=100-200")]).status, 416);
+}
+
 #[test]
 fn website_redirects_all_requests() {
     let site = Site::new(
