@@ -61,16 +61,15 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
         if store.bucket_settings(&name.bucket).map_err(from_store)?.get(OBJECT_LISTS).is_none() {
             announce(store, &name.bucket)?;
         }
-        let updated =
-            update(store, &name, version, event.as_ref(), |attributes: &mut Attributes| {
-                let object = rules.object(attributes);
-                let uses = Use { operation: "PutObjectAcl", permission: Permission::WriteAcl };
-                uses.check(&caller, &rules, &object, &name)?;
-                let list = requested.resolve(&object.owner, &rules.owner)?;
-                rules.check(&list)?;
-                ObjectAcl { list, ..object }.set(attributes, &rules.owner);
-                Ok(())
-            });
+        let updated = update(store, &name, version, event, |attributes: &mut Attributes| {
+            let object = rules.object(attributes);
+            let uses = Use { operation: "PutObjectAcl", permission: Permission::WriteAcl };
+            uses.check(&caller, &rules, &object, &name)?;
+            let list = requested.resolve(&object.owner, &rules.owner)?;
+            rules.check(&list)?;
+            ObjectAcl { list, ..object }.set(attributes, &rules.owner);
+            Ok(())
+        });
         let ObjectName { bucket, key } = &name;
         let updated = updated.map_err(|error| refused_change(store, bucket, key, error))?;
         Ok(versions::response_id(store, bucket, updated.version_id))

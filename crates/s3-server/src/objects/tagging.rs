@@ -49,7 +49,7 @@ pub(crate) async fn put_object_tagging(
     let tags = tags::object_tags(pairs.into_iter())?;
     let name = request.name().clone();
     let event = haul.event(request, EventName::TagsPut, &name.key);
-    let replace = move |store: &Pool| replace(store, &name, version, &tags, event.as_ref());
+    let replace = move |store: &Pool| replace(store, &name, version, &tags, event);
     let version_id = haul.blocking(replace).await?;
     Ok(Answer::ok().with_some(versions::VERSION_ID.as_str(), version_id))
 }
@@ -62,7 +62,7 @@ pub(crate) async fn delete_object_tagging(
     let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
     let name = request.name().clone();
     let event = haul.event(request, EventName::TagsDeleted, &name.key);
-    let delete = move |store: &Pool| replace(store, &name, version, &Tags::new(), event.as_ref());
+    let delete = move |store: &Pool| replace(store, &name, version, &Tags::new(), event);
     let version_id = haul.blocking(delete).await?;
     Ok(Answer::no_content().with_some(versions::VERSION_ID.as_str(), version_id))
 }
@@ -73,7 +73,7 @@ fn replace(
     name: &ObjectName,
     version: Option<VersionId>,
     tags: &Tags,
-    event: Option<&Event>,
+    event: Option<Event>,
 ) -> S3Result<Option<String>> {
     let replaced = update(store, name, version, event, |attributes| {
         attributes.set_tags(tags);

@@ -153,6 +153,7 @@ fn each_operation_has_its_event() {
     let tags = "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
     assert_eq!(s3.put("/bucket/small?tagging", tags.as_bytes()).status, 200);
     assert_eq!(s3.delete("/bucket/small?tagging").status, 204);
+    assert_eq!(s3.put("/bucket/sealed%20key?tagging", tags.as_bytes()).status, 200);
     let listed =
         "<Delete><Object><Key>big</Key></Object><Object><Key>absent</Key></Object></Delete>";
     assert_eq!(s3.post("/bucket?delete", listed).status, 200);
@@ -169,6 +170,7 @@ fn each_operation_has_its_event() {
         "ObjectCreated:CompleteMultipartUpload parts 4",
         "ObjectTagging:Put small 5",
         "ObjectTagging:Delete small 5",
+        "ObjectTagging:Put sealed%20key 6",
         "ObjectRemoved:Delete big",
         "ObjectRemoved:Delete copy",
     ];
