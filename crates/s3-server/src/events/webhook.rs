@@ -1,7 +1,7 @@
 //! Sends events to a target.
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Certificate, Identity, StatusCode, Url, redirect};
+use reqwest::{Certificate, Identity, Response, StatusCode, Url, redirect};
 use ring::hmac;
 
 use crate::auth::canonical::push_hex;
@@ -12,8 +12,12 @@ use crate::events::send_error::SendError;
 /// The header with the HMAC-SHA256 of the body.
 const SIGNATURE: &str = "x-haul-signature-256";
 
-/// The maximum length of a response that is repeated in messages, in bytes.
-const RESPONSE_BYTES_MAX: usize = 200;
+/// The maximum length of a response's body, in bytes. A longer one is not read to its end, which
+/// closes the connection.
+const RESPONSE_BYTES_MAX: usize = 4 << 10;
+
+/// The maximum length of a response that is repeated in messages, in characters.
+const MESSAGE_CHARS_MAX: usize = 200;
 
 /// A client of a webhook, whose connection stays open.
 pub(super) struct Client {
@@ -88,19 +92,30 @@ impl Client {
         let response = request.body(message).send().await;
         let response = response.map_err(|error| SendError::Failed(chain(&error.without_url())))?;
         let status = response.status();
+        // The connection can be used again once the body was read.
+        let body = beginning(response).await;
         if status.is_success() {
-            // The connection can be used again once the body was read.
-            drop(response.bytes().await);
             return Ok(());
         }
-        let text = response.text().await.unwrap_or_default();
-        let text: String = text.chars().take(RESPONSE_BYTES_MAX).collect();
+        let text = String::from_utf8_lossy(&body);
+        let text: String = text.chars().take(MESSAGE_CHARS_MAX).collect();
         let why = format!("the response is {status}: {}", text.trim().escape_debug());
         Err(match status {
             StatusCode::PAYLOAD_TOO_LARGE => SendError::TooLong(why),
             _ => SendError::Failed(why),
         })
     }
+}
+
+/// Returns the beginning of a response's body, or all of it.
+async fn beginning(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while body.len() < RESPONSE_BYTES_MAX
+        && let Ok(Some(chunk)) = response.chunk().await
+    {
+        body.extend_from_slice(&chunk);
+    }
+    body
 }
 
 #[cfg(test)]

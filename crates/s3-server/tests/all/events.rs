@@ -17,18 +17,18 @@ use crate::client::{Reply, Running, assert_refused, small};
 use crate::forms::Form;
 
 /// A server with one event target, and the target.
-struct Site {
-    server: Running,
-    receiver: WebhookReceiver,
+pub(crate) struct Site {
+    pub(crate) server: Running,
+    pub(crate) receiver: WebhookReceiver,
     encryption: String,
 }
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(|_webhook| {})
     }
 
-    fn with(change: impl FnOnce(&mut EventTarget)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&mut EventTarget)) -> Self {
         let (receiver, dir) = (WebhookReceiver::start(), tempfile::tempdir().unwrap());
         let encryption = EncryptionKey::generate().unwrap().to_text();
         let server = start(dir, &receiver, &encryption, change);
@@ -38,9 +38,20 @@ impl Site {
 
     /// Stops the server, and starts it again.
     fn restart(self) -> Self {
+        self.restart_with(|_webhook| {})
+    }
+
+    pub(crate) fn restart_with(self, change: impl FnOnce(&mut EventTarget)) -> Self {
         let Self { server, receiver, encryption } = self;
-        let server = start(server.into_dir(), &receiver, &encryption, |_webhook| {});
+        let server = start(server.into_dir(), &receiver, &encryption, change);
         Self { server, receiver, encryption }
+    }
+
+    /// Ends the pause before the next attempt.
+    pub(crate) fn retry(&self) {
+        let retried =
+            self.server.admin.send("POST", "/events/retry", &[("x-haul-console", "1")], b"");
+        assert_eq!(retried.status, 200);
     }
 
     fn configure(&self, content: &str) -> Reply {
@@ -49,7 +60,7 @@ impl Site {
     }
 
     /// Sends all events to the target.
-    fn notify(&self) {
+    pub(crate) fn notify(&self) {
         let kinds = ["ObjectCreated", "ObjectRemoved", "ObjectTagging", "LifecycleExpiration"];
         let events: String = kinds.map(|kind| format!("<Event>s3:{kind}:*</Event>")).concat();
         assert_refused(
@@ -59,12 +70,12 @@ impl Site {
         );
     }
 
-    fn put(&self, target: &str, bytes: &[u8]) {
+    pub(crate) fn put(&self, target: &str, bytes: &[u8]) {
         assert_eq!(self.server.s3.put(target, bytes).status, 200, "{target}");
     }
 
     /// Waits for records of all queued events, and returns at least `count`.
-    fn records(&self, count: usize) -> Vec<Value> {
+    pub(crate) fn records(&self, count: usize) -> Vec<Value> {
         let mut records = Vec::new();
         eventually("the events are delivered", || {
             records
@@ -75,7 +86,7 @@ impl Site {
     }
 
     /// Returns a number about the target.
-    fn status(&self, name: &str) -> u64 {
+    pub(crate) fn status(&self, name: &str) -> u64 {
         let found: Value =
             serde_json::from_slice(&self.server.admin.get("/events.json").body).unwrap();
         found[0][name].as_u64().unwrap_or_else(|| panic!("{found}"))
@@ -103,13 +114,13 @@ fn rule(id: &str, content: &str) -> String {
     )
 }
 
-fn parse(message: &[u8]) -> Vec<Value> {
+pub(crate) fn parse(message: &[u8]) -> Vec<Value> {
     let mut message: Value = serde_json::from_slice(message).unwrap();
     message["Records"].as_array_mut().map(std::mem::take).unwrap()
 }
 
 /// Returns the name, the key and the size of each record.
-fn texts(records: &[Value]) -> Vec<String> {
+pub(crate) fn texts(records: &[Value]) -> Vec<String> {
     let text = |record: &Value| {
         let object = &record["s3"]["object"];
         let size = object["size"].as_u64().map_or_else(String::new, |size| format!(" {size}"));
@@ -326,7 +337,7 @@ fn messages_that_are_too_long_for_the_target_are_divided() {
     // A few records fit.
     site.receiver.accept_up_to(3000);
     site.receiver.answer_with(200);
-    site.server.admin.send("POST", "/events/retry", &[("x-haul-console", "1")], b"");
+    site.retry();
     let expected: Vec<_> =
         (0..40).map(|number| format!("ObjectCreated:Put {number:02} 0")).collect();
     let mut found = texts(&site.records(40));
@@ -338,7 +349,7 @@ fn messages_that_are_too_long_for_the_target_are_divided() {
     let why = || site.server.admin.get("/health").text();
     eventually("the event waits", || why().contains("the response is 413 Payload Too Large"));
     site.receiver.accept_up_to(usize::MAX);
-    site.server.admin.send("POST", "/events/retry", &[("x-haul-console", "1")], b"");
+    site.retry();
     assert_eq!(texts(&site.records(1)), ["ObjectCreated:Put 40 0"]);
 }
 
@@ -358,10 +369,7 @@ fn events_wait_for_a_target_that_is_down_also_over_a_restart() {
     (20..30).for_each(|number| site.put(&format!("/bucket/{}", number % 3), &vec![0; number]));
     assert_eq!(site.status("queued_events"), 30);
     site.receiver.answer_with(200);
-    assert_eq!(
-        site.server.admin.send("POST", "/events/retry", &[("x-haul-console", "1")], b"").status,
-        200
-    );
+    site.retry();
     let records = site.records(30);
     let mut sizes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for record in &records {
@@ -458,7 +466,7 @@ fn oldest_events_are_dropped_and_counted_when_the_queue_is_full_or_they_are_old(
     site.notify();
     (0..50).for_each(|number| site.put(&format!("/bucket/{number}"), b""));
     eventually("the queue is short", || {
-        site.server.admin.send("POST", "/events/retry", &[("x-haul-console", "1")], b"");
+        site.retry();
         site.status("queued_events") <= 10
     });
     site.receiver.answer_with(200);
@@ -496,7 +504,7 @@ fn many_events_that_do_not_fit_into_memory_are_delivered_once() {
     (0..1000).for_each(|number| site.put(&format!("/bucket/{number}"), b""));
     assert_eq!(site.server.s3.post("/bucket?delete", &delete).status, 200);
     site.receiver.answer_with(200);
-    site.server.admin.send("POST", "/events/retry", &[("x-haul-console", "1")], b"");
+    site.retry();
     let records = site.records(puts + 2000);
     assert_eq!(records.len(), puts + 2000);
     let mut seen = texts(&records);

@@ -16,6 +16,7 @@ mod conditions;
 mod cors;
 mod documents;
 mod encryption;
+mod event_targets;
 mod events;
 mod faults;
 mod forms;
