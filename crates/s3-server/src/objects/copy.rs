@@ -88,6 +88,8 @@ struct CopyRequest {
     to: ObjectName,
     /// The client as the reader of the source.
     reader: Option<Caller>,
+    /// The client as the writer of the copy.
+    writer: Caller,
     conditions: Conditions,
     /// The condition on the object that the copy replaces.
     precondition: Precondition,
@@ -148,6 +150,7 @@ impl CopyRequest {
             from,
             to: to.clone(),
             reader: request.source().cloned(),
+            writer: request.caller().clone(),
             conditions: Conditions::from_source(fields),
             precondition: precondition(fields)?,
             source_key,
@@ -201,7 +204,7 @@ impl CopyRequest {
         };
         let tags = match &self.tags {
             Some(tags) => tags.clone(),
-            None => tags_of_source(self.reader.as_ref(), store, &self.from.name, source)?,
+            None => self.kept_tags(store, source)?,
         };
         attributes.set_tags(&tags);
         let checksums = Algorithm::ALL.map(Algorithm::header);
@@ -211,6 +214,26 @@ impl CopyRequest {
         // The copy does not have its source's lock.
         self.lock.set_in(&mut attributes);
         Ok(attributes)
+    }
+
+    /// Returns the source's tags for the copy. Fails if the client may not read them, or may not
+    /// store an object with them, which is checked as for a request that has them.
+    fn kept_tags(&self, store: &Pool, source: &Attributes) -> S3Result<Tags> {
+        let tags = source.tags();
+        if tags.is_empty() {
+            return Ok(tags);
+        }
+        if let Some(reader) = &self.reader {
+            let ObjectName { bucket, key } = &self.from.name;
+            let read = ("GetObjectTagging", Action::Use(Right::Read));
+            let confirmed = reader.with_compared_tags(store, bucket, || Ok(tags.clone()))?;
+            confirmed.as_ref().unwrap_or(reader).check_without_acls(store, read, (bucket, key))?;
+        }
+        let (to, write) = ((&*self.to.bucket, &*self.to.key), Action::Use(Right::Write));
+        let writer = self.writer.with_request_tags(tags.clone().into_iter().collect());
+        writer.check(store, "CopyObject", write, to)?;
+        writer.check_without_acls(store, ("PutObjectTagging", write), to)?;
+        Ok(tags)
     }
 
     /// Stores the copy with these attributes, and adds its checksum and its encryption to them.
@@ -359,23 +382,6 @@ fn check_differs(from: &Source, to: &ObjectName) -> S3Result<()> {
                    without changing the object's metadata, storage class, website redirect \
                    location or encryption attributes.";
     Err(refuse(S3ErrorCode::InvalidRequest, message))
-}
-
-/// Returns the source's tags for the copy. Fails if the client may not read them.
-fn tags_of_source(
-    reader: Option<&Caller>,
-    store: &Pool,
-    source: &ObjectName,
-    attributes: &Attributes,
-) -> S3Result<Tags> {
-    let tags = attributes.tags();
-    if let Some(reader) = reader.filter(|_| !tags.is_empty()) {
-        let ObjectName { bucket, key } = source;
-        let read = ("GetObjectTagging", Action::Use(Right::Read));
-        let confirmed = reader.with_compared_tags(store, bucket, || Ok(tags.clone()))?;
-        confirmed.as_ref().unwrap_or(reader).check_without_acls(store, read, (bucket, key))?;
-    }
-    Ok(tags)
 }
 
 /// Fails with 412 if any condition on the source does not hold.

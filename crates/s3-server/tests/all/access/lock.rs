@@ -113,7 +113,10 @@ fn headers_of_locks_must_be_signed() {
 #[test]
 fn stored_objects_are_locked_and_tagged_by_those_who_may() {
     let (mut keyed, ann) = keyed();
-    let ben = keyed.key("ben", &[]);
+    let ben = keyed.key("ben", &[("read", "other")]);
+    let tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
+    assert_eq!(keyed.root("PUT", "/other/tagged", b"").status, 200);
+    assert_eq!(keyed.root("PUT", "/other/tagged?tagging=", tags).status, 200);
     let lock = [
         ("x-amz-object-lock-mode", "COMPLIANCE"),
         ("x-amz-object-lock-retain-until-date", "2099-01-01T00:00:00Z"),
@@ -128,6 +131,9 @@ fn stored_objects_are_locked_and_tagged_by_those_who_may() {
         assert_refused(&reply, 403, "AccessDenied");
     }
     assert_eq!(keyed.send(&ben, "PUT", "/locked/key", b"").status, 200);
+    // A copy has the tags of its source.
+    assert_refused(&keyed.copy(&ben, "/other/tagged", "/locked/key"), 403, "AccessDenied");
+    assert_eq!(keyed.copy(&ben, "/other/key", "/locked/key").status, 200);
     assert_eq!(keyed.send(&ann, "DELETE", "/locked?policy=", b"").status, 204);
     let list = [("x-amz-grant-write", "id=ben")];
     assert_eq!(keyed.send_with(&ann, "PUT", "/locked?acl=", &list).status, 200);
@@ -136,8 +142,46 @@ fn stored_objects_are_locked_and_tagged_by_those_who_may() {
         assert_refused(&reply, 403, "AccessDenied");
     }
     assert_eq!(keyed.send(&ben, "PUT", "/locked/key", b"").status, 200);
+    // A copy has the tags of its source.
+    assert_refused(&keyed.copy(&ben, "/other/tagged", "/locked/key"), 403, "AccessDenied");
+    assert_eq!(keyed.copy(&ben, "/other/key", "/locked/key").status, 200);
     for headers in headers {
         assert_eq!(keyed.send_with(&ann, "PUT", "/locked/key", headers).status, 200);
+    }
+}
+
+#[test]
+fn tags_of_a_copy_need_the_rights_of_tags_in_a_request() {
+    let mut keyed = Keyed::new();
+    let ben = keyed.key("ben", &[("read,write", "bucket")]);
+    let tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
+    assert_eq!(keyed.root("PUT", "/bucket/key?tagging=", tags).status, 200);
+    let copied = |directive: &str, tags: &str| {
+        let headers = [
+            ("x-amz-copy-source", "/bucket/key"),
+            ("x-amz-tagging-directive", directive),
+            ("x-amz-tagging", tags),
+        ];
+        let count = if tags.is_empty() { 2 } else { 3 };
+        keyed.send_with(&ben, "PUT", "/bucket/copy", &headers[..count])
+    };
+    for (action, condition) in [
+        ("PutObjectTagging", ""),
+        ("PutObjectTagging", r#","Condition":{"StringEquals":{"s3:RequestObjectTag/a":"b"}}"#),
+        ("PutObject", r#","Condition":{"StringEquals":{"s3:RequestObjectTag/a":"b"}}"#),
+    ] {
+        assert_refused(&copied("COPY", ""), 200, "");
+        let read = keyed.root("GET", "/bucket/copy?tagging=", b"");
+        assert_eq!(read.xml("Value").as_deref(), Some("b"));
+        let policy = format!(
+            r#"{{"Statement":{{"Effect":"Deny","Principal":{{"AWS":"ben"}},"Action":"s3:{action}",
+            "Resource":"arn:aws:s3:::bucket/*"{condition}}}}}"#
+        );
+        assert_refused(&keyed.root("PUT", "/bucket?policy=", policy.as_bytes()), 204, "");
+        assert_refused(&copied("COPY", ""), 403, "AccessDenied");
+        assert_refused(&copied("REPLACE", "a=b"), 403, "AccessDenied");
+        assert_refused(&copied("REPLACE", ""), 200, "");
+        assert_refused(&keyed.root("DELETE", "/bucket?policy=", b""), 204, "");
     }
 }
 
