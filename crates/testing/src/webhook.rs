@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use crate::http::{Message, Peer};
 
@@ -14,6 +15,7 @@ pub struct WebhookReceiver {
     address: SocketAddr,
     status: Arc<AtomicU16>,
     bytes_max: Arc<AtomicUsize>,
+    delay: Arc<Mutex<Duration>>,
     messages: Arc<Mutex<Vec<Message>>>,
 }
 
@@ -30,6 +32,7 @@ impl WebhookReceiver {
             address,
             status: Arc::new(AtomicU16::new(200)),
             bytes_max: Arc::new(AtomicUsize::new(usize::MAX)),
+            delay: Arc::default(),
             messages: Arc::default(),
         };
         let accepting = receiver.clone();
@@ -58,6 +61,14 @@ impl WebhookReceiver {
         self.bytes_max.store(bytes, Ordering::SeqCst);
     }
 
+    /// Sets the time after which all further messages are answered.
+    ///
+    /// # Panics
+    /// Panics if a thread of the server has panicked.
+    pub fn answer_after(&self, delay: Duration) {
+        *self.delay.lock().unwrap() = delay;
+    }
+
     /// Returns the accepted messages, and forgets them.
     ///
     /// # Panics
@@ -70,6 +81,8 @@ impl WebhookReceiver {
     fn serve(&self, stream: TcpStream) {
         let mut peer = Peer::new(stream);
         while let Ok(Some(message)) = peer.request() {
+            let delay = *self.delay.lock().unwrap();
+            thread::sleep(delay);
             let status = match message.body.len() > self.bytes_max.load(Ordering::SeqCst) {
                 true => 413,
                 false => self.status.load(Ordering::SeqCst),

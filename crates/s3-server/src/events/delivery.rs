@@ -35,6 +35,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The interval at which a pause ends early if an operator asks for it.
 const PAUSE_STEP: Duration = Duration::from_millis(200);
 
+/// The interval at which the oldest events of a queue that is too long are dropped, while its target
+/// is slow or down.
+const TRIM_TIME: Duration = Duration::from_secs(1);
+
 /// An event whose change was being made when a scan began may be in memory, too. Changes take less
 /// time than this, which also covers steps of the clock.
 const SCAN_MARGIN: Duration = Duration::from_secs(60);
@@ -66,6 +70,9 @@ impl Deliveries {
                 delivered: Vec::new(),
                 delivered_at: Instant::now(),
                 sent_at: Instant::now(),
+                next_pause: PAUSE_MIN,
+                trimmed_at: Instant::now(),
+                has_dropped: false,
             };
             let thread = thread::Builder::new().name(format!("events-{}", target.name()));
             deliveries.threads.push(thread.spawn(move || delivery.run())?);
@@ -102,14 +109,19 @@ struct Delivery {
     delivered: Vec<QueuedEvent>,
     delivered_at: Instant,
     sent_at: Instant,
+    /// The pause after the next failure.
+    next_pause: Duration,
+    trimmed_at: Instant,
+    /// The oldest events were dropped since the last scan: those in memory may be among them.
+    has_dropped: bool,
 }
 
 /// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Done,
-    /// Queued events were dropped: those in memory are not the oldest ones.
-    Dropped,
+    /// The next events are not in memory.
+    Incomplete,
     Stopped,
 }
 
@@ -130,36 +142,43 @@ impl Delivery {
         }
         let mut step = Step::Done;
         while step != Step::Stopped {
-            let wait = if self.delivered.is_empty() { IDLE_TIME } else { REMOVE_TIME };
-            let (full_until, until) = (self.sent_at + GATHER_TIME, Instant::now() + wait);
-            let count = self.target.settings.batch_max;
-            step = match (step, self.queues.take(&queue, count, full_until, until)) {
-                (_, Taken::Stopped) => Step::Stopped,
-                (Step::Dropped, _) | (_, Taken::Incomplete) => self.scan(),
-                (_, Taken::Events(events)) if events.is_empty() => {
-                    self.remove();
-                    self.scanned.clear();
-                    Step::Done
-                }
-                (_, Taken::Events(mut events)) => {
-                    events.retain(|event| !self.scanned.remove(&id(event)));
-                    self.deliver(events)
-                }
+            step = match step {
+                Step::Incomplete => self.scan(),
+                _ => self.deliver_recent(),
             };
             self.remove_if_due();
         }
         self.remove();
     }
 
+    /// Delivers the next events from memory.
+    fn deliver_recent(&mut self) -> Step {
+        let wait = if self.delivered.is_empty() { IDLE_TIME } else { REMOVE_TIME };
+        let (full_until, until) = (self.sent_at + GATHER_TIME, Instant::now() + wait);
+        let count = self.target.settings.batch_max;
+        match self.queues.take(self.target.name(), count, full_until, until) {
+            Taken::Stopped => Step::Stopped,
+            Taken::Incomplete => Step::Incomplete,
+            Taken::Events(events) if events.is_empty() => {
+                self.remove();
+                self.scanned.clear();
+                Step::Done
+            }
+            Taken::Events(mut events) => {
+                events.retain(|event| !self.scanned.remove(&id(event)));
+                self.deliver(events)
+            }
+        }
+    }
+
     /// Delivers all events that are in the store, in the order of their changes. Later ones are in
     /// memory.
     fn scan(&mut self) -> Step {
-        self.remove();
-        let began = SystemTime::now().checked_sub(SCAN_MARGIN).unwrap_or(SystemTime::UNIX_EPOCH);
+        // First, so that no dropped event gets into memory.
+        self.trim();
+        self.has_dropped = false;
         self.scanned.clear();
-        if let Some(step) = self.trim() {
-            return step;
-        }
+        let began = SystemTime::now().checked_sub(SCAN_MARGIN).unwrap_or(SystemTime::UNIX_EPOCH);
         let store = self.store.get();
         let mut reader = store.events().restart(&self.queues, self.target.name());
         loop {
@@ -169,7 +188,7 @@ impl Delivery {
                 Err(error) => {
                     self.target.failed(&chain(&error));
                     let is_stopped = self.queues.pause(self.target.name(), PAUSE_MAX);
-                    return if is_stopped { Step::Stopped } else { Step::Dropped };
+                    return if is_stopped { Step::Stopped } else { Step::Incomplete };
                 }
             };
             let recent = events.iter().filter(|event| event.time() >= began).map(id);
@@ -185,45 +204,44 @@ impl Delivery {
     /// Sends events until the target accepts them, or until they are too old or too many. Halves a
     /// message that is too long for the target.
     fn deliver(&mut self, mut events: Vec<QueuedEvent>) -> Step {
-        let mut pause = PAUSE_MIN;
         let mut count_max = events.len();
         while !events.is_empty() {
             self.sent_at = Instant::now();
             let count = count_max.min(events.len());
-            let error = match self.runtime.block_on(self.sender.send(&events[..count])) {
+            match self.runtime.block_on(self.sender.send(&events[..count])) {
                 Ok(()) => {
                     self.target.succeeded(count);
                     if self.delivered.is_empty() {
                         self.delivered_at = Instant::now();
                     }
                     self.delivered.extend(events.drain(..count));
-                    pause = PAUSE_MIN;
-                    continue;
+                    self.next_pause = PAUSE_MIN;
+                    self.trim_if_due();
                 }
-                Err(SendError::TooLong(_)) if count > 1 => {
-                    count_max = count / 2;
-                    continue;
+                Err(SendError::TooLong(_)) if count > 1 => count_max = count / 2,
+                Err(error) => {
+                    self.target.failed(&error.into_reason());
+                    self.remove();
+                    self.drop_old(&mut events);
+                    if self.pause() {
+                        return Step::Stopped;
+                    }
                 }
-                Err(error) => error,
-            };
-            self.target.failed(&error.into_reason());
-            self.remove();
-            self.drop_old(&mut events);
-            if let Some(step) = self.trim() {
-                return step;
             }
-            if self.pause(pause) {
-                return Step::Stopped;
+            if self.has_dropped {
+                return Step::Incomplete;
             }
-            pause = (2 * pause).min(PAUSE_MAX);
         }
         Step::Done
     }
 
-    /// Waits before the next attempt; returns `true` if the queues are stopped.
-    fn pause(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
+    /// Waits before the next attempt; returns `true` if the queues are stopped. Later pauses are
+    /// longer, until the target accepts a message.
+    fn pause(&mut self) -> bool {
+        let until = Instant::now() + self.next_pause;
+        self.next_pause = (2 * self.next_pause).min(PAUSE_MAX);
         while let Some(left) = until.checked_duration_since(Instant::now()) {
+            self.trim_if_due();
             if self.queues.pause(self.target.name(), left.min(PAUSE_STEP)) {
                 return true;
             }
@@ -245,30 +263,36 @@ impl Delivery {
         &mut self,
         events: &mut Vec<QueuedEvent>,
         is_dropped: impl Fn(&QueuedEvent) -> bool,
-        why: &str,
+        why: &'static str,
     ) {
         let dropped: Vec<_> = events.extract_if(.., |event| is_dropped(event)).collect();
         let Some(first) = dropped.first() else { return };
         let field = |name| first.fields.get(name).unwrap_or("?");
-        let why = format!("{why}, the first is of {}/{}", field("bucket"), field("key"));
-        self.target.dropped(dropped.len() as u64, &why);
+        let first = format!("the first is of {}/{}", field("bucket"), field("key"));
+        self.target.dropped(dropped.len() as u64, why, &first);
         self.delivered.extend(dropped);
         self.remove();
     }
 
+    fn trim_if_due(&mut self) {
+        if self.trimmed_at.elapsed() >= TRIM_TIME {
+            self.trim();
+        }
+    }
+
     /// Drops the oldest events if the queue has too many.
-    fn trim(&mut self) -> Option<Step> {
+    fn trim(&mut self) {
+        // Delivered events are not dropped.
+        self.remove();
+        self.trimmed_at = Instant::now();
         let max = self.target.settings.queue_events_max;
         match self.store.get().events().trim(self.target.name(), max) {
-            Ok(0) => None,
+            Ok(0) => {}
             Ok(dropped) => {
-                self.target.dropped(dropped, &format!("the queue has more than {max}"));
-                Some(Step::Dropped)
+                self.has_dropped = true;
+                self.target.dropped(dropped, "the queue is full", &format!("it has {max}"));
             }
-            Err(error) => {
-                self.target.failed(&chain(&error));
-                None
-            }
+            Err(error) => self.target.failed(&chain(&error)),
         }
     }
 

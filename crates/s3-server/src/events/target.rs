@@ -29,6 +29,7 @@ pub(crate) struct Target {
     pub(crate) dropped: AtomicU64,
     pub(crate) failures: AtomicU64,
     state: Mutex<TargetState>,
+    logged_drops: LogLimit<&'static str>,
 }
 
 #[derive(Debug, Default)]
@@ -99,9 +100,13 @@ impl Target {
         }
     }
 
-    pub(crate) fn dropped(&self, events: u64, why: &str) {
-        self.dropped.fetch_add(events, Relaxed);
-        tracing::error!(queue = &*self.name, events, why, "the oldest events were dropped");
+    /// Counts events that were dropped for a reason, and logs this from time to time.
+    pub(crate) fn dropped(&self, events: u64, why: &'static str, detail: &str) {
+        let total = self.dropped.fetch_add(events, Relaxed) + events;
+        if self.logged_drops.permits(why, Instant::now()) {
+            let queue = &*self.name;
+            tracing::error!(queue, events, total, why, detail, "the oldest events were dropped");
+        }
     }
 
     /// Makes the next attempt follow at once, if the last one has failed.
@@ -169,6 +174,7 @@ impl EventTargets {
                 dropped: AtomicU64::default(),
                 failures: AtomicU64::default(),
                 state: Mutex::default(),
+                logged_drops: LogLimit::default(),
             });
             if targets.insert(name.clone(), target).is_some() {
                 return Err(fail("two targets have this name"));

@@ -2,10 +2,94 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use haul_testing::eventually;
+use serde_json::Value;
 
-use crate::events::Site;
+use crate::events::{Site, texts};
+
+/// Sets a flag when it is dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Runs `body` while another thread stores an object in each interval. Returns their number.
+fn while_writing(site: &Site, interval: Duration, body: impl FnOnce()) -> u64 {
+    let (stop, count) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                site.put(&format!("/bucket/{number:05}"), b"");
+                thread::sleep(interval);
+            }
+        });
+        // Also if `body` panics: the thread would be waited for.
+        let _stop = Stop(&stop);
+        body();
+    });
+    count.load(Ordering::SeqCst)
+}
+
+#[test]
+fn full_queue_is_delivered_to_a_target_that_recovers_while_writes_go_on() {
+    let site = Site::with(|webhook| webhook.queue_events_max = 5);
+    site.receiver.answer_with(500);
+    site.notify();
+    let mut records: Vec<Value> = Vec::new();
+    let puts = while_writing(&site, Duration::from_millis(100), || {
+        thread::sleep(Duration::from_secs(4));
+        assert!(site.status("dropped_events") > 0);
+        // After pauses of 0.1 to 1.6 s.
+        let failures = site.status("failures");
+        assert!((3..10).contains(&failures), "{failures}");
+        site.receiver.answer_with(200);
+        site.retry();
+        let recovered = Instant::now();
+        eventually("events are delivered", || site.status("delivered_events") > 0);
+        assert!(recovered.elapsed() < Duration::from_secs(2), "{:?}", recovered.elapsed());
+        // The queue may still be too long at first.
+        thread::sleep(Duration::from_millis(1500));
+        let before = site.status("dropped_events");
+        thread::sleep(Duration::from_millis(2500));
+        assert_eq!(site.status("dropped_events"), before, "a healthy target gets all events");
+    });
+    records.extend(site.records(1));
+    assert_eq!(site.status("dropped_events") + site.status("delivered_events"), puts);
+    let texts = texts(&records);
+    assert!(texts.is_sorted(), "{texts:?}");
+    assert_eq!(records.len() as u64, site.status("delivered_events"), "each once");
+}
+
+#[test]
+fn queue_of_a_slow_target_has_its_limit() {
+    let site = Site::with(|webhook| (webhook.queue_events_max, webhook.batch_max) = (10, 1));
+    site.receiver.answer_after(Duration::from_millis(300));
+    site.notify();
+    let mut longest = 0;
+    let puts = while_writing(&site, Duration::from_millis(50), || {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(7) {
+            longest = longest.max(site.status("queued_events"));
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    // More than the limit are those of about one second, and those of a message.
+    assert!((10..60).contains(&longest), "{longest} of {puts}");
+    site.receiver.answer_after(Duration::ZERO);
+    let texts = texts(&site.records(1));
+    assert!(texts.is_sorted(), "{texts:?}");
+    let (dropped, delivered) = (site.status("dropped_events"), site.status("delivered_events"));
+    assert!(dropped > 0 && delivered > 10, "{dropped} {delivered}");
+    assert_eq!(dropped + delivered, puts);
+}
 
 /// Answers one message with a body that does not end. Returns the bytes that were sent until the
 /// connection was closed.
