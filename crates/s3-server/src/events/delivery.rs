@@ -206,6 +206,9 @@ impl Delivery {
     fn deliver(&mut self, mut events: Vec<QueuedEvent>) -> Step {
         let mut count_max = events.len();
         while !events.is_empty() {
+            if self.queues.pause(self.target.name(), Duration::ZERO) {
+                return Step::Stopped;
+            }
             self.sent_at = Instant::now();
             let count = count_max.min(events.len());
             match self.runtime.block_on(self.sender.send(&events[..count])) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use haul_testing::eventually;
 use serde_json::Value;
 
-use crate::events::{Site, texts};
+use crate::events::{Site, parse, texts};
 
 /// Sets a flag when it is dropped.
 struct Stop<'a>(&'a AtomicBool);
@@ -89,6 +89,31 @@ fn queue_of_a_slow_target_has_its_limit() {
     let (dropped, delivered) = (site.status("dropped_events"), site.status("delivered_events"));
     assert!(dropped > 0 && delivered > 10, "{dropped} {delivered}");
     assert_eq!(dropped + delivered, puts);
+}
+
+#[test]
+fn server_stops_without_delivering_all_events() {
+    let site = Site::new();
+    site.receiver.answer_with(503);
+    site.notify();
+    (0..50).for_each(|number| site.put(&format!("/bucket/{number:02}"), b""));
+    let mut site = site.restart_with(|webhook| webhook.batch_max = 1);
+    site.receiver.answer_after(Duration::from_millis(300));
+    site.receiver.answer_with(200);
+    site.retry();
+    eventually("an event is delivered", || site.status("delivered_events") > 0);
+    let started = Instant::now();
+    site.server.join();
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    let delivered = |site: &Site| -> Vec<Value> {
+        site.receiver.take().iter().flat_map(|message| parse(&message.body)).collect()
+    };
+    let mut records = delivered(&site);
+    assert!(records.len() < 25, "{}", records.len());
+    site.receiver.answer_after(Duration::ZERO);
+    let site = site.restart_with(|_webhook| {});
+    records.extend(site.records(1));
+    assert_eq!(records.len(), 50, "each once");
 }
 
 /// Answers one message with a body that does not end. Returns the bytes that were sent until the
