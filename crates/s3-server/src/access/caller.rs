@@ -6,11 +6,12 @@ use std::sync::Arc;
 use haul_file_store::Error;
 use haul_store_pool::Pool;
 
-use crate::access::action::Action;
+use crate::access::action::{Action, action};
 use crate::access::authorize::{self, Principal, authorize};
 use crate::access::bucket_policy::policy_of;
 use crate::access::decision::{self, Basis, Decision, Sources};
 use crate::access::facts::{RequestFacts, RequestedLock};
+use crate::access::keys::key_ring::AllKeys;
 use crate::access::keys::names::ANONYMOUS;
 use crate::access::rights::Right;
 use crate::access::stored_facts::StoredFacts;
@@ -20,9 +21,11 @@ use crate::policy::action::action_of;
 use crate::policy::condition::Facts;
 use crate::policy::evaluate::{Access, Client, Verdict};
 use crate::policy::statement::Policy;
+use crate::request::operation::Operation;
 use crate::settings::OWNER;
 use crate::settings::parsed::BucketPolicy;
 use crate::stored::versions::find;
+use crate::times::now_s;
 
 /// The operations that a bucket policy never denies to the bucket owner, as in S3.
 const OF_OWNERS: [&str; 3] = ["GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"];
@@ -321,6 +324,35 @@ impl Caller {
         match self.decide(store, operation, action, (bucket, name))? {
             Decision::Allowed(basis) => Ok(basis),
             other => Err(self.decision_error(Some(other), (operation, action), (bucket, name))),
+        }
+    }
+
+    /// Returns `true` if the client's key is still valid, and still allows an operation in a bucket
+    /// that takes long.
+    pub(crate) fn is_still_allowed(
+        &self,
+        store: &Pool,
+        keys: &AllKeys,
+        operation: Operation,
+        bucket: &str,
+    ) -> bool {
+        let Some(principal) = self.present_principal(keys) else { return false };
+        let (present, name) = (Self { principal, ..self.clone() }, operation.name());
+        action(name).is_some_and(|action| present.check(store, name, action, (bucket, "")).is_ok())
+    }
+
+    /// Returns the client with the present rights of its key; `None` if the key is disabled, has
+    /// expired or is another one, and for a client without a key.
+    fn present_principal(&self, keys: &AllKeys) -> Option<Principal> {
+        match &self.principal {
+            Principal::Open => Some(Principal::Open),
+            Principal::Anonymous(_) => None,
+            Principal::Key(key) => {
+                let token = key.session.as_ref().map(|session| &*session.token);
+                let present = keys.signer(&key.access_key, token, now_s()).ok()?;
+                let is_same = present.secret_key == key.secret_key && present.user == key.user;
+                is_same.then_some(Principal::Key(present))
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use crate::answer::{Answer, Content};
 use crate::body::Body;
 use crate::buckets::documents::receive;
 use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
-use crate::events::listeners::Interest;
+use crate::events::listeners::{Interest, Listener};
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::settings::notification::configuration::{NotificationConfiguration, no_destination};
@@ -60,14 +60,32 @@ pub(crate) async fn listen_notification(
     request: &Request,
     _body: Body,
 ) -> S3Result<Answer> {
-    let query = &request.head.query;
-    let bucket = &request.name().bucket;
-    if !bucket.is_empty() {
-        haul.store().bucket(bucket).map_err(from_store)?;
-    }
     let Some(targets) = &haul.events else {
         let message = "This server sends no events: it is read-only";
         return Err(refuse(S3ErrorCode::NotImplemented, message));
+    };
+    let listener = Listener {
+        interest: interest(haul, request)?,
+        caller: request.caller().clone(),
+        operation: request.operation,
+    };
+    let stream = targets.listeners().listen(listener);
+    let answer = Answer { content: Content::Events(stream), ..Answer::ok() };
+    Ok(answer.with("content-type", "text/event-stream"))
+}
+
+/// Returns the events that a request selects.
+fn interest(haul: &Haul, request: &Request) -> S3Result<Interest> {
+    let query = &request.head.query;
+    let name = &request.name().bucket;
+    let bucket = match name.is_empty() {
+        true => None,
+        false => {
+            let id = haul.store().bucket_id(name).map_err(from_store)?;
+            // The client was authorized for this bucket.
+            request.check_bucket(&haul.store())?;
+            Some((name.clone(), id))
+        }
     };
     let mut patterns = Vec::new();
     for (_, text) in query.iter().filter(|(name, _)| *name == "events") {
@@ -78,13 +96,5 @@ pub(crate) async fn listen_notification(
         patterns.push(EventPattern::new(text));
     }
     let text = |name: &str| query.get(name).unwrap_or_default().to_owned();
-    let interest = Interest {
-        bucket: (!bucket.is_empty()).then(|| bucket.clone()),
-        patterns,
-        prefix: text("prefix"),
-        suffix: text("suffix"),
-    };
-    let stream = targets.listeners().listen(interest);
-    let answer = Answer { content: Content::Events(stream), ..Answer::ok() };
-    Ok(answer.with("content-type", "text/event-stream"))
+    Ok(Interest { bucket, patterns, prefix: text("prefix"), suffix: text("suffix") })
 }

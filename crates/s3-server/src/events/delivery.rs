@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use haul_file_store::{EventQueues, QueuedEvent, Taken};
 use tokio::runtime::Handle;
 
+use crate::access::keys::key_ring::AllKeys;
 use crate::errors::chain;
 use crate::events::listening;
 use crate::events::send_error::SendError;
@@ -54,10 +55,11 @@ impl Deliveries {
     pub(crate) fn start(
         store: &Arc<ServedStore>,
         targets: &Arc<EventTargets>,
+        keys: &AllKeys,
     ) -> std::io::Result<Self> {
         targets.warn_of_unknown(&store.get());
         let mut deliveries = Self { queues: targets.queues(), threads: Vec::new() };
-        deliveries.threads.push(listening::start(store, targets)?);
+        deliveries.threads.push(listening::start(store, targets, keys)?);
         for target in targets.iter() {
             let sender = Sender::new(&target.settings).map_err(std::io::Error::other)?;
             let delivery = Delivery {

@@ -9,6 +9,9 @@ pub(super) const BUCKET_OWNER: &str = "owner";
 /// The length that clients see, if it is not the stored one.
 pub(super) const SIZE: &str = "size";
 
+/// The number of clients that had begun to listen before the event.
+pub(super) const LISTENING: &str = "listening";
+
 /// The prefix of the field with the ID of the rule that sends an event to a target, whose name
 /// follows.
 pub(super) const RULE: &str = "rule:";

@@ -1,15 +1,20 @@
 //! The clients that listen to events (ListenBucketNotification of MinIO).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use haul_file_store::QueuedEvent;
+use haul_file_store::{BucketId, QueuedEvent};
+use haul_store_pool::Pool;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::events::fields::NAME;
+use crate::access::caller::Caller;
+use crate::access::keys::key_ring::AllKeys;
+use crate::events::fields::{LISTENING, NAME};
 use crate::events::record::line;
+use crate::request::operation::Operation;
 use crate::settings::notification::name::{EventName, EventPattern};
 
 /// The number of lines that wait for a client. One that reads more slowly is disconnected.
@@ -19,7 +24,7 @@ const WAITING_MAX: usize = 1000;
 #[derive(Debug, Clone)]
 pub(crate) struct Interest {
     /// `None` for all buckets.
-    pub(crate) bucket: Option<String>,
+    pub(crate) bucket: Option<(String, BucketId)>,
     pub(crate) patterns: Vec<EventPattern>,
     pub(crate) prefix: String,
     pub(crate) suffix: String,
@@ -27,72 +32,125 @@ pub(crate) struct Interest {
 
 impl Interest {
     fn selects(&self, bucket: &str, name: EventName, key: &str) -> bool {
-        self.bucket.as_deref().is_none_or(|wanted| wanted == bucket)
+        self.bucket.as_ref().is_none_or(|(wanted, _)| wanted == bucket)
             && self.patterns.iter().any(|pattern| pattern.selects(name))
             && key.starts_with(&self.prefix)
             && key.ends_with(&self.suffix)
     }
+
+    /// Returns `true` if the bucket is still the one that the client may listen to: after its
+    /// deletion, another user can create one with the name.
+    fn has_bucket(&self, store: &Pool) -> bool {
+        self.bucket.as_ref().is_none_or(|(name, id)| store.bucket_id(name).ok() == Some(*id))
+    }
+}
+
+/// A client that may listen.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) interest: Interest,
+    pub(crate) caller: Caller,
+    pub(crate) operation: Operation,
+}
+
+impl Listener {
+    /// Returns `true` if the client may still listen.
+    fn is_allowed(&self, store: &Pool, keys: &AllKeys) -> bool {
+        let bucket = self.interest.bucket.as_ref().map_or("", |(name, _)| name);
+        self.interest.has_bucket(store)
+            && self.caller.is_still_allowed(store, keys, self.operation, bucket)
+    }
 }
 
 #[derive(Debug)]
-struct Listener {
-    interest: Interest,
+struct Connected {
+    listener: Listener,
+    /// The number of clients that had begun to listen before this one.
+    number: u64,
     lines: Sender<Bytes>,
+}
+
+#[derive(Debug, Default)]
+struct Clients {
+    connected: Vec<Arc<Connected>>,
+    /// The number of clients that have begun to listen.
+    begun: u64,
 }
 
 /// All listening clients.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
-    all: Mutex<Vec<Listener>>,
+    clients: Mutex<Clients>,
     count: AtomicUsize,
 }
 
 impl Listeners {
     /// Adds a client.
-    pub(crate) fn listen(&self, interest: Interest) -> EventStream {
+    pub(crate) fn listen(&self, listener: Listener) -> EventStream {
         let (lines, received) = channel(WAITING_MAX);
-        let mut all = self.all.lock();
-        all.push(Listener { interest, lines });
-        self.count.store(all.len(), Relaxed);
+        let mut clients = self.clients.lock();
+        let number = clients.begun;
+        clients.begun += 1;
+        clients.connected.push(Arc::new(Connected { listener, number, lines }));
+        self.count.store(clients.connected.len(), Relaxed);
         EventStream(Some(received))
     }
 
-    /// Returns `true` if a client listens to this event.
-    pub(crate) fn select(&self, bucket: &str, name: EventName, key: &str) -> bool {
+    /// Returns the number of clients that have begun to listen, if one of them listens to this
+    /// event.
+    pub(crate) fn select(&self, bucket: &str, name: EventName, key: &str) -> Option<u64> {
         // Most servers have no listeners: they cost only this test.
-        self.count.load(Relaxed) > 0
-            && self.all.lock().iter().any(|one| one.interest.selects(bucket, name, key))
+        if self.count.load(Relaxed) == 0 {
+            return None;
+        }
+        let clients = self.clients.lock();
+        let selects = |one: &Arc<Connected>| one.listener.interest.selects(bucket, name, key);
+        clients.connected.iter().any(selects).then_some(clients.begun)
     }
 
-    /// Sends an event to the clients that listen to it.
-    pub(super) fn send(&self, event: &QueuedEvent) {
+    /// Sends an event to the clients that listen to it and began before it: the event of a deleted
+    /// bucket is not for those who listen to its successor.
+    pub(super) fn send(&self, store: &Pool, event: &QueuedEvent) {
         let field = |name: &str| event.fields.get(name).unwrap_or_default();
         let Some(name) = EventName::parse(field(NAME)) else { return };
+        let Ok(begun) = field(LISTENING).parse() else { return };
         let line = Bytes::from(line(event));
         let (bucket, key) = (field("bucket"), field("key"));
-        self.each(|one| {
-            !one.interest.selects(bucket, name, key) || one.lines.try_send(line.clone()).is_ok()
+        self.retain(|one| {
+            let interest = &one.listener.interest;
+            let is_sent = one.number < begun && interest.selects(bucket, name, key);
+            !is_sent || interest.has_bucket(store) && one.lines.try_send(line.clone()).is_ok()
         });
     }
 
-    /// Sends a space to each client, so that a lost connection is noticed.
-    pub(super) fn ping(&self) {
-        let is_connected = |one: &Listener| match one.lines.capacity() {
-            WAITING_MAX => one.lines.try_send(Bytes::from_static(b" ")).is_ok(),
-            _ => !one.lines.is_closed(),
-        };
-        self.each(is_connected);
+    /// Disconnects the clients that may no longer listen, and sends a space to each other one, so
+    /// that a lost connection is noticed.
+    pub(super) fn check(&self, store: &Pool, keys: &AllKeys) {
+        self.retain(|one| {
+            let is_connected = match one.lines.capacity() {
+                WAITING_MAX => one.lines.try_send(Bytes::from_static(b" ")).is_ok(),
+                _ => !one.lines.is_closed(),
+            };
+            is_connected && one.listener.is_allowed(store, keys)
+        });
     }
 
     /// Disconnects all clients.
     pub(crate) fn end(&self) {
-        self.each(|_| false);
+        self.retain(|_| false);
     }
 
-    fn each(&self, keep: impl Fn(&Listener) -> bool) {
-        let mut all = self.all.lock();
-        all.retain(keep);
-        self.count.store(all.len(), Relaxed);
+    /// Disconnects clients. Changes of objects do not wait for `keep`.
+    fn retain(&self, keep: impl Fn(&Connected) -> bool) {
+        let connected = self.clients.lock().connected.clone();
+        let ended: Vec<_> =
+            connected.iter().filter(|one| !keep(one)).map(|one| one.number).collect();
+        if ended.is_empty() {
+            return;
+        }
+        let mut clients = self.clients.lock();
+        clients.connected.retain(|one| !ended.contains(&one.number));
+        self.count.store(clients.connected.len(), Relaxed);
     }
 }
 

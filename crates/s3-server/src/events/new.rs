@@ -5,7 +5,9 @@ use std::sync::Arc;
 use haul_file_store::{BucketSettings, Event, EventFields, LifecycleAction, LifecycleEvents};
 
 use crate::acl::owner::ADMINISTRATOR;
-use crate::events::fields::{ADDRESS, BUCKET_OWNER, FIELDS_BYTES, NAME, REQUEST, SIZE, USER};
+use crate::events::fields::{
+    ADDRESS, BUCKET_OWNER, FIELDS_BYTES, LISTENING, NAME, REQUEST, SIZE, USER,
+};
 use crate::events::requester::Requester;
 use crate::events::target::{EventTargets, LISTENERS};
 use crate::settings::notification::name::EventName;
@@ -23,8 +25,9 @@ pub(crate) fn event(
     requester: Option<&Requester>,
 ) -> Option<Event> {
     let mut event = Event::default();
-    if targets.listeners().select(bucket, name, key) {
+    if let Some(listening) = targets.listeners().select(bucket, name, key) {
         event.queues.push(LISTENERS.into());
+        event.fields.add(LISTENING, listening);
     }
     // Most buckets have no notifications: they cost only this test.
     let configuration = match settings.get(NOTIFICATION) {

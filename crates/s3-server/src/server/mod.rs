@@ -190,9 +190,9 @@ impl Server {
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let (sender, mut ended) = mpsc::unbounded_channel();
         let delivery = Delivery::start(&self.front.haul, &self.front.logs);
-        let store = &self.front.haul.store;
+        let (store, keys) = (&self.front.haul.store, &self.front.haul.keys);
         let events = self.front.haul.events.as_ref().filter(|_| !self.front.is_read_only);
-        let events = events.map(|targets| Deliveries::start(store, targets)).transpose();
+        let events = events.map(|targets| Deliveries::start(store, targets, keys)).transpose();
         let _events = events.map_err(|source| Error::Start { source })?;
         let mut threads = Threads::default();
         for reactor in self.reactors {

@@ -217,6 +217,18 @@ impl Running {
         Self::serve(store, Setup { credentials, keys, encryption, ..Setup::default() })
     }
 
+    /// Starts a server with the keys of a key file, and with these event targets.
+    pub(crate) fn with_keys_and_events(
+        credentials: Option<Credentials>,
+        keys: &Arc<KeyRing>,
+        targets: &Arc<EventTargets>,
+    ) -> Self {
+        let event_queues = Some(targets.queues());
+        let store = open_in_memory(Options { event_queues, ..small() });
+        let (keys, events) = (Some(Arc::clone(keys)), Some(Arc::clone(targets)));
+        Self::serve(store, Setup { credentials, keys, events, ..Setup::default() })
+    }
+
     /// Starts a server with the keys of a key file, which the console can change.
     pub(crate) fn with_key_file(
         credentials: Option<Credentials>,

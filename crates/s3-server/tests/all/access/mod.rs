@@ -6,6 +6,7 @@ mod encryption;
 mod expected_owner;
 mod keys;
 mod list_owners;
+mod listening;
 mod lists;
 mod lock;
 mod policy;
@@ -23,7 +24,7 @@ mod users;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use haul_s3_server::{Credentials, Key, KeyList, KeyRing, Logs};
+use haul_s3_server::{Credentials, EventTargets, Key, KeyList, KeyRing, Logs};
 use tempfile::TempDir;
 
 use crate::client::{Reply, Running, assert_refused};
@@ -51,6 +52,15 @@ impl Keyed {
         let list = KeyList::default();
         let ring = Arc::new(KeyRing::new(list.clone()));
         let server = Running::with_keys_and_encryption(Some(administrator()), &ring, keys);
+        Self { server, ring, list }.with_objects()
+    }
+
+    /// Like [`Self::new`], with events.
+    fn with_events() -> Self {
+        let list = KeyList::default();
+        let ring = Arc::new(KeyRing::new(list.clone()));
+        let targets = Arc::new(EventTargets::new(Vec::new()).unwrap());
+        let server = Running::with_keys_and_events(Some(administrator()), &ring, &targets);
         Self { server, ring, list }.with_objects()
     }
 
