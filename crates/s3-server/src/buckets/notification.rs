@@ -1,5 +1,6 @@
 //! Operations on a bucket's notification rules, and listening to its events.
 
+use haul_file_store::KEY_BYTES_MAX;
 use haul_store_pool::Pool;
 
 use crate::access::decision::Basis;
@@ -11,7 +12,7 @@ use crate::events::listeners::{Interest, Listener};
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::settings::notification::configuration::{NotificationConfiguration, no_destination};
-use crate::settings::notification::name::EventPattern;
+use crate::settings::notification::name::EventNames;
 use crate::settings::{NOTIFICATION, load, set};
 use crate::xml::Document;
 
@@ -68,8 +69,12 @@ pub(crate) async fn listen_notification(
         interest: interest(haul, request)?,
         caller: request.caller().clone(),
         operation: request.operation,
+        peer: request.requester.peer,
     };
-    let stream = targets.listeners().listen(listener);
+    let stream = targets.listeners().listen(listener).ok_or_else(|| {
+        let message = "Too many clients listen to events, of this server or at this address";
+        refuse(S3ErrorCode::SlowDown, message)
+    })?;
     let answer = Answer { content: Content::Events(stream), ..Answer::ok() };
     Ok(answer.with("content-type", "text/event-stream"))
 }
@@ -87,14 +92,20 @@ fn interest(haul: &Haul, request: &Request) -> S3Result<Interest> {
             Some((name.clone(), id))
         }
     };
-    let mut patterns = Vec::new();
+    let mut names = EventNames::default();
     for (_, text) in query.iter().filter(|(name, _)| *name == "events") {
         if !text.starts_with("s3:") {
             let message = format!("The event {text:?} does not begin with s3:");
             return Err(refuse(S3ErrorCode::InvalidArgument, message));
         }
-        patterns.push(EventPattern::new(text));
+        names.add(text);
     }
-    let text = |name: &str| query.get(name).unwrap_or_default().to_owned();
-    Ok(Interest { bucket, patterns, prefix: text("prefix"), suffix: text("suffix") })
+    let affix = |name: &str| match query.get(name).unwrap_or_default() {
+        text if text.len() <= KEY_BYTES_MAX => Ok(text.to_owned()),
+        text => {
+            let message = format!("The {name} is longer than a key: {} bytes", text.len());
+            Err(refuse(S3ErrorCode::InvalidArgument, message))
+        }
+    };
+    Ok(Interest { bucket, names, prefix: affix("prefix")?, suffix: affix("suffix")? })
 }

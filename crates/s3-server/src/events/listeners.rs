@@ -1,5 +1,6 @@
 //! The clients that listen to events (ListenBucketNotification of MinIO).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
@@ -15,17 +16,24 @@ use crate::access::keys::key_ring::AllKeys;
 use crate::events::fields::{LISTENING, NAME};
 use crate::events::record::line;
 use crate::request::operation::Operation;
-use crate::settings::notification::name::{EventName, EventPattern};
+use crate::settings::notification::name::{EventName, EventNames};
 
 /// The number of lines that wait for a client. One that reads more slowly is disconnected.
 const WAITING_MAX: usize = 1000;
+
+/// The number of clients that listen at the same time: every change compares its event with what
+/// each of them selects.
+const LISTENERS_MAX: usize = 100;
+
+/// The same for one address, so that no client keeps all others from listening.
+const PEER_LISTENERS_MAX: usize = 20;
 
 /// The events that a client listens to.
 #[derive(Debug, Clone)]
 pub(crate) struct Interest {
     /// `None` for all buckets.
     pub(crate) bucket: Option<(String, BucketId)>,
-    pub(crate) patterns: Vec<EventPattern>,
+    pub(crate) names: EventNames,
     pub(crate) prefix: String,
     pub(crate) suffix: String,
 }
@@ -33,7 +41,7 @@ pub(crate) struct Interest {
 impl Interest {
     fn selects(&self, bucket: &str, name: EventName, key: &str) -> bool {
         self.bucket.as_ref().is_none_or(|(wanted, _)| wanted == bucket)
-            && self.patterns.iter().any(|pattern| pattern.selects(name))
+            && self.names.contains(name)
             && key.starts_with(&self.prefix)
             && key.ends_with(&self.suffix)
     }
@@ -51,6 +59,7 @@ pub(crate) struct Listener {
     pub(crate) interest: Interest,
     pub(crate) caller: Caller,
     pub(crate) operation: Operation,
+    pub(crate) peer: Option<IpAddr>,
 }
 
 impl Listener {
@@ -85,15 +94,21 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Adds a client.
-    pub(crate) fn listen(&self, listener: Listener) -> EventStream {
+    /// Adds a client; `None` if too many listen.
+    pub(crate) fn listen(&self, listener: Listener) -> Option<EventStream> {
         let (lines, received) = channel(WAITING_MAX);
         let mut clients = self.clients.lock();
+        clients.connected.retain(|one| !one.lines.is_closed());
+        let has_same_peer = |one: &&Arc<Connected>| one.listener.peer == listener.peer;
+        let of_peer = clients.connected.iter().filter(has_same_peer).count();
+        if clients.connected.len() >= LISTENERS_MAX || of_peer >= PEER_LISTENERS_MAX {
+            return None;
+        }
         let number = clients.begun;
         clients.begun += 1;
         clients.connected.push(Arc::new(Connected { listener, number, lines }));
         self.count.store(clients.connected.len(), Relaxed);
-        EventStream(Some(received))
+        Some(EventStream(Some(received)))
     }
 
     /// Returns the number of clients that have begun to listen, if one of them listens to this

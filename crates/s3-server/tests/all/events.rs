@@ -557,3 +557,30 @@ fn listening_client_receives_the_events_that_it_selects() {
     images.reader().read_to_string(&mut rest).unwrap();
     assert!(rest.ends_with("0\r\n\r\n"), "the response is complete: {rest:?}");
 }
+
+#[test]
+fn listening_clients_are_limited() {
+    let site = Site::new();
+    let s3 = &site.server.s3;
+    let long = "p".repeat(1025);
+    for part in ["prefix", "suffix"] {
+        let refused = s3.get(&format!("/bucket?events=s3:ObjectCreated:*&{part}={long}"));
+        assert_refused(&refused, 400, "InvalidArgument");
+    }
+    let listen = || {
+        let mut peer = Peer::over(s3.connect());
+        let many = "events=s3:ObjectCreated:*&".repeat(1000);
+        peer.send(s3.head_bytes("GET", &format!("/bucket?{many}"), &[]));
+        let head = peer.head().unwrap();
+        (peer, head.line.split(' ').nth(1).unwrap().to_owned())
+    };
+    let mut peers: Vec<_> = (0..20).map(|_| listen()).collect();
+    assert!(peers.iter().all(|(_, status)| status == "200"));
+    assert_refused(&s3.get("/bucket?events=s3:ObjectCreated:*"), 503, "SlowDown");
+    site.put("/bucket/key", b"");
+    for (peer, _) in &mut peers {
+        assert_eq!(texts(&[next_record(peer.reader())]), ["s3:ObjectCreated:Put key 0"]);
+    }
+    drop(peers.pop());
+    eventually("another client can listen", || listen().1 == "200");
+}

@@ -65,11 +65,6 @@ impl EventPattern {
         EventName::ALL.into_iter().any(|name| pattern.selects(name)).then_some(pattern)
     }
 
-    /// Returns a pattern that may select no event of this server, such as that of reads.
-    pub(crate) fn new(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -80,6 +75,28 @@ impl EventPattern {
             Some(kind) => kind.ends_with(':') && name.as_str().starts_with(kind),
             None => name.as_str() == pattern,
         }
+    }
+}
+
+/// A set of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct EventNames(u16);
+
+impl EventNames {
+    /// Adds the events that a pattern selects: none for the events of other servers, such as those
+    /// of reads.
+    pub(crate) fn add(&mut self, pattern: &str) {
+        let pattern = EventPattern(pattern.to_owned());
+        let selected = EventName::ALL.into_iter().filter(|name| pattern.selects(*name));
+        self.0 |= selected.map(Self::bit).fold(0, |all, bit| all | bit);
+    }
+
+    pub(crate) fn contains(self, name: EventName) -> bool {
+        self.0 & Self::bit(name) != 0
+    }
+
+    fn bit(name: EventName) -> u16 {
+        1 << name as u16
     }
 }
 
@@ -102,6 +119,11 @@ mod tests {
             ("s3:ObjectAcl:Put", 1),
         ] {
             assert_eq!(selected(text), Some(count), "{text}");
+            let (mut names, pattern) = (EventNames::default(), EventPattern(text.to_owned()));
+            ["s3:ObjectAccessed:Get", text].into_iter().for_each(|text| names.add(text));
+            for name in EventName::ALL {
+                assert_eq!(names.contains(name), pattern.selects(name), "{text} {name:?}");
+            }
         }
         let others = ["", "*", "s3:*", "s3:Object*", "ObjectCreated:Put", "s3:ObjectCreated"];
         for text in others.into_iter().chain(["s3:objectcreated:put", "s3:ObjectAccessed:Get"]) {
