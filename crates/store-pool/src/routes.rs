@@ -77,7 +77,7 @@ mod tests {
         let keys: Vec<String> = (0..100).map(|number| number.to_string()).collect();
         let routed = || keys.iter().map(|key| routes.route("b", key)).collect::<Vec<_>>();
         let before = routed();
-        assert!(before.iter().any(|route| *route == Route { to: 1, from: Some(0) }));
+        assert!(before.contains(&Route { to: 1, from: Some(0) }));
         assert_eq!(routes.donors(), [true, false]);
         routes.end_moves();
         let without = |route: &Route| Route { from: None, ..*route };

@@ -100,8 +100,8 @@ impl Listeners {
         let mut clients = self.clients.lock();
         clients.connected.retain(|one| !one.lines.is_closed());
         let has_same_peer = |one: &&Arc<Connected>| one.listener.peer == listener.peer;
-        let of_peer = clients.connected.iter().filter(has_same_peer).count();
-        if clients.connected.len() >= LISTENERS_MAX || of_peer >= PEER_LISTENERS_MAX {
+        let peer_listeners = clients.connected.iter().filter(has_same_peer).count();
+        if clients.connected.len() >= LISTENERS_MAX || peer_listeners >= PEER_LISTENERS_MAX {
             return None;
         }
         let number = clients.begun;

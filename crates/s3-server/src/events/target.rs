@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use haul_file_store::EventQueues;
 use parking_lot::Mutex;
@@ -14,6 +14,7 @@ use crate::events::listeners::Listeners;
 use crate::events::lost::LostEvents;
 use crate::events::options::EventTarget;
 use crate::events::sender::Sender;
+use crate::log_limit::LogLimit;
 
 /// The queue of the clients that listen. No target has its name.
 pub(super) const LISTENERS: &str = "listeners";
