@@ -73,6 +73,8 @@ pub(crate) struct ServerOptions {
     pub(crate) event_queues: Option<Arc<EventQueues>>,
     /// `true` if writes are rejected that exceed a quota. Commands store what their user asks for.
     pub(crate) enforces_quotas: bool,
+    /// The limit on the bytes per second that move between directories; 0 for none.
+    pub(crate) move_rate: u64,
     /// `true` if new directories are added to the store.
     pub(crate) adds_directories: bool,
     /// The directories whose loss is accepted.
@@ -187,6 +189,7 @@ pub(crate) fn open_for(
         lost: &lost,
         refill: refill.as_deref(),
         copies: copies.as_deref(),
+        move_rate: server.move_rate,
         keeps_members: !server.adds_directories,
     };
     let options = options(args, holder, server);

@@ -83,6 +83,8 @@ pub struct OpenWith<'a> {
     pub refill: Option<&'a Path>,
     /// The copies of the members.
     pub copies: Option<&'a dyn Copies>,
+    /// The limit on the rate of moves, as in [`Pool::set_move_rate`](crate::Pool::set_move_rate).
+    pub move_rate: u64,
     /// `true` to refuse directories that are not in a store which exists, instead of adding them.
     pub keeps_members: bool,
 }

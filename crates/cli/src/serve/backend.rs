@@ -63,6 +63,7 @@ impl Backend {
                 .unwrap_or_default(),
             event_queues: events.as_deref().map(EventTargets::queues),
             enforces_quotas: true,
+            move_rate: args.move_rate,
             adds_directories: true,
             accepted_losses: args.accept_loss.clone(),
             refill: args.refill.clone(),
@@ -74,7 +75,6 @@ impl Backend {
             // Why a copy cannot be kept, with advice.
             copies.as_ref().and_then(|copies| copies.take_failure()).unwrap_or(failure)
         })?;
-        store.set_move_rate(args.move_rate);
         if let Some(dir) = &args.refill {
             print_refill(&store, dir, copies.as_deref());
         }

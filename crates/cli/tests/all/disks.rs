@@ -249,10 +249,11 @@ fn directory_that_is_named_twice_is_refused_before_anything_is_created() {
 fn snapshot_while_keys_move_says_that_a_server_moves_them() {
     let place = TestDir::new();
     let serving = serve(&place, &["d1"], &["--bucket", "b-1"]);
-    put(&serving, 0..20);
+    put(&serving, 0..100);
     stop(serving);
-    // The command adds the directory; without a server, no key moves to it.
-    place.run(&["store", "ls", "--data", "d1", "--data", "d2"]).code(0);
+    fs::create_dir(place.path("d2")).unwrap();
+    // Without a server, no key moves.
+    stop(serve(&place, &["d1", "d2"], &["--move-rate", "1"]));
     let refused = place.run(&["store", "snapshot", "copy", "--data", "d1", "--data", "d2"]).code(1);
     refused
         .stderr_contains(&["keys are being moved", "serve the store until haul_moving_slots is 0"]);

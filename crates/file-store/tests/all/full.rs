@@ -1,6 +1,7 @@
 //! A full disk: refused calls, successful calls, and recovery of space.
 
-use std::time::UNIX_EPOCH;
+use std::thread;
+use std::time::{Duration, UNIX_EPOCH};
 
 use haul_disk::{Disk, Op};
 use haul_disk_sim::MemoryDisk;
@@ -30,15 +31,16 @@ fn fill(store: &Store) -> u64 {
 
 /// Like [`fill`], but compacts whenever the disk is full, until that frees no space.
 fn fill_and_compact(store: &Store) -> u64 {
-    let (mut n, mut compacted) = (0, u64::MAX);
+    let (mut n, mut attempts) = (0, 0);
     loop {
         match try_put(store, &format!("{n:04}"), &random_bytes(n, 50_000)) {
-            Ok(_) => n += 1,
-            Err(Error::Full { .. }) if store.stats().volumes_compacted != compacted => {
-                compacted = store.stats().volumes_compacted;
-                // The disk may be full for compaction, too; and the background thread compacts as
-                // well.
+            Ok(_) => (n, attempts) = (n + 1, 0),
+            // The background thread compacts as well, and may be in the middle of a volume.
+            Err(Error::Full { .. }) if attempts < 10 => {
+                attempts += 1;
+                // The disk may be full for compaction, too.
                 drop(store.compact());
+                thread::sleep(Duration::from_millis(20));
             }
             Err(Error::Full { .. }) => return n,
             Err(other) => panic!("{other:?}"),

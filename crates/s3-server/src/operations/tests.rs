@@ -46,9 +46,11 @@ struct Bucket {
 
 impl Bucket {
     /// Creates the bucket. Its policy has a statement about all clients for each effect, action and
-    /// condition in `statements`.
+    /// condition in `statements`, and permits all writes.
     fn new(statements: &[(&str, &str, &str)]) -> Self {
-        let statements: Vec<_> = statements.iter().copied().map(statement).collect();
+        let writes = ("Allow", "PutObject*", "");
+        let statements: Vec<_> =
+            statements.iter().copied().chain([writes]).map(statement).collect();
         let policy = format!(r#"{{"Statement":[{}]}}"#, statements.join(","));
         let dir = tempfile::tempdir().unwrap();
         let (store, _) = Pool::open(&[dir.path().into()], &Options::default()).unwrap();

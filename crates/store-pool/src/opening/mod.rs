@@ -14,7 +14,7 @@ use haul_disk::{Disk, error_chain};
 use haul_file_store::{Error, Options, RecoveryReport, Result, Store};
 use haul_sync::{Mutex, ShardedRwLock};
 
-use crate::copies::{CopiedBy, Copies, OpenWith};
+use crate::copies::{CopiedBy, OpenWith};
 use crate::member::Member;
 use crate::membership::Membership;
 use crate::moves::plan::{must_spread, spread_slots};
@@ -285,8 +285,7 @@ fn begin(
     let table = Table::with_one_member(random_id()?, random_id()?, name);
     write_table(&table, &[Some(Arc::clone(&first.disk))])?;
     let stores = vec![MemberStore { dir: first.dir.clone(), opened: Ok(first) }];
-    let (pool, members) =
-        Opened { table, stores, joining, must_write: true }.finish(with.copies)?;
+    let (pool, members) = Opened { table, stores, joining, must_write: true }.finish(with)?;
     options.lifecycle_gate().open();
     Ok((pool, OpenReport { members, ..OpenReport::default() }))
 }
@@ -352,7 +351,7 @@ fn open(
             what: format!("no member of the pool can be opened: {reasons}"),
         });
     }
-    let (pool, members) = Opened { table, stores, joining, must_write }.finish(with.copies)?;
+    let (pool, members) = Opened { table, stores, joining, must_write }.finish(with)?;
     options.lifecycle_gate().open();
     Ok((pool, OpenReport { members, left, not_added, given_up: Vec::new() }))
 }
@@ -431,7 +430,7 @@ struct Opened {
 
 impl Opened {
     /// Completes the opening of the pool: see [`Pool::open`], from step 3.
-    fn finish(self, copies: Option<&dyn Copies>) -> Result<(Pool, Vec<OpenedMember>)> {
+    fn finish(self, with: &OpenWith<'_>) -> Result<(Pool, Vec<OpenedMember>)> {
         let Self { mut table, stores, joining, must_write } = self;
         let mut parts = Parts::default();
         for (entry, MemberStore { dir, opened }) in table.members.iter().zip(stores) {
@@ -446,7 +445,7 @@ impl Opened {
             write_table(&table, &parts.disks)?;
         }
         let Parts { members, disks, reports, restored } = parts;
-        if let Some(copies) = copies {
+        if let Some(copies) = with.copies {
             for member in &members {
                 let Ok(store) = member.store() else { continue };
                 let file = Membership::new(&table, member.number).to_file();
@@ -455,7 +454,8 @@ impl Opened {
         }
         take_over_buckets(&table, &members, &restored, &disks)?;
         let must_write = must_write || has_joined;
-        let pool = settled(table, members, disks, Changes { has_joined, must_write })?;
+        let changes = Changes { has_joined, must_write, move_rate: with.move_rate };
+        let pool = settled(table, members, disks, changes)?;
         Ok((pool, reports))
     }
 }
@@ -491,11 +491,12 @@ impl Parts {
     }
 }
 
-/// What changed while a pool was opened.
+/// What changed while a pool was opened, and the rate of its moves.
 #[derive(Clone, Copy)]
 struct Changes {
     has_joined: bool,
     must_write: bool,
+    move_rate: u64,
 }
 
 /// Makes the buckets of all members equal, spreads slots to those that have joined, and starts the
@@ -504,7 +505,7 @@ fn settled(
     mut table: Table,
     members: Vec<Member>,
     disks: Vec<Option<Arc<dyn Disk>>>,
-    Changes { has_joined, mut must_write }: Changes,
+    Changes { has_joined, mut must_write, move_rate }: Changes,
 ) -> Result<Pool> {
     let open: Vec<&Store> =
         members.iter().filter_map(|member| member.store().ok().map(|store| &**store)).collect();
@@ -529,7 +530,8 @@ fn settled(
         // Without the new positions of the logs, only an older copy of a member is noticed later.
         _ => {}
     }
-    let moves = MoveCounters::default();
+    let (moves, pace) = (MoveCounters::default(), Pace::default());
+    pace.set_rate(move_rate);
     moves.slots_left.store(table.slots_to_move(), Relaxed);
     let shared = Arc::new(Shared {
         routes: ShardedRwLock::new(Routes::new(&table)),
@@ -538,7 +540,7 @@ fn settled(
         unsettled,
         disks,
         moves,
-        pace: Pace::default(),
+        pace,
     });
     let members = Arc::new(members);
     let upkeep = Some(Upkeep::start(&members, &shared)?);

@@ -44,12 +44,11 @@ fn members_that_join_and_leave_during_moves_get_their_slots_afterwards() {
     own.create_bucket(BUCKET).unwrap();
     fill(&own, 0..200);
     own.close().unwrap();
-    let pool = open(&disk, 0..2);
-    pool.set_move_rate(1);
-    drop(pool);
+    let with = OpenWith { move_rate: 1, ..OpenWith::default() };
+    let open_slowly = |numbers| Pool::open_on(&dirs(&disk, numbers), &with, &small()).unwrap().0;
+    drop(open_slowly(0..2));
     // One joins while keys move, and one leaves.
-    let mut pool = open(&disk, 0..3);
-    pool.set_move_rate(1);
+    let mut pool = open_slowly(0..3);
     assert_eq!(pool.members().len(), 3);
     let leaving = pool.members()[0].dir().to_owned();
     pool.remove_member(&leaving).unwrap();

@@ -18,8 +18,17 @@ pub(crate) const NEW: usize = 10;
 
 /// Opens the pool in these directories, of which copies are kept.
 pub(crate) fn open(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>) -> Pool {
+    open_with(disk, numbers, 0)
+}
+
+/// Opens the pool, and moves few keys before it is closed again.
+fn open_slowly(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>) -> Pool {
+    open_with(disk, numbers, 1)
+}
+
+fn open_with(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>, move_rate: u64) -> Pool {
     let copies = DirCopies::new(disk);
-    let with = OpenWith { copies: Some(&copies), ..OpenWith::default() };
+    let with = OpenWith { copies: Some(&copies), move_rate, ..OpenWith::default() };
     Pool::open_on(&dirs(disk, numbers), &with, &small()).unwrap().0
 }
 
@@ -186,7 +195,7 @@ fn key_that_moved_after_the_copy_of_its_old_member_is_in_its_newest_state() {
     pool.create_bucket(BUCKET).unwrap();
     fill(&pool, 0..120);
     pool.close().unwrap();
-    open(&disk, 0..2).close().unwrap();
+    open_slowly(&disk, 0..2).close().unwrap();
     save(&disk, [0]);
     let pool = open(&disk, 0..2);
     wait_for_moves(&pool);
@@ -223,7 +232,7 @@ fn move_goes_on_if_all_disks_are_lost_meanwhile() {
     pool.create_bucket(BUCKET).unwrap();
     fill(&pool, 0..120);
     pool.close().unwrap();
-    open(&disk, 0..2).close().unwrap();
+    open_slowly(&disk, 0..2).close().unwrap();
     save(&disk, 0..2);
     restore(&disk, &found(&disk, &[0, 1]), 2).unwrap();
     let pool = open(&disk, NEW..NEW + 2);
