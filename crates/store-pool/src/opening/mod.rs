@@ -101,7 +101,7 @@ impl Pool {
     /// Fails like [`Pool::open`]; [`Error::Invalid`] if a directory whose loss is accepted has its
     /// member, whether it was given in `dirs` or not, or if yet another member is missing;
     /// [`Error::Invalid`] if a directory to refill is not in `dirs` or not empty, or if not exactly one member is
-    /// missing; the errors of [`Copies`].
+    /// missing; the errors of [`crate::Copies`].
     ///
     /// # Durability
     /// The changes are durable when this returns.
