@@ -83,7 +83,8 @@ pub struct OpenWith<'a> {
     pub refill: Option<&'a Path>,
     /// The copies of the members.
     pub copies: Option<&'a dyn Copies>,
-    /// The limit on the rate of moves, as in [`Pool::set_move_rate`](crate::Pool::set_move_rate).
+    /// The limit on the rate at which keys are moved between members in the background, in bytes per
+    /// second; 0 for none. A key that is written while its slot is moved is moved at once.
     pub move_rate: u64,
     /// `true` to refuse directories that are not in a store which exists, instead of adding them.
     pub keeps_members: bool,

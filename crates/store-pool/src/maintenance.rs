@@ -202,15 +202,6 @@ impl Pool {
         Ok(maps)
     }
 
-    /// Limits the rate at which keys are moved between members in the background, in bytes per
-    /// second; 0 for no limit, which is the rate of a new pool. A key that is written while its slot
-    /// is moved is moved at once.
-    pub fn set_move_rate(&self, bytes_per_second: u64) {
-        if let Some(shared) = &self.shared {
-            shared.pace.set_rate(bytes_per_second);
-        }
-    }
-
     /// Returns the progress of moving keys between members; `None` for a store of its own.
     #[must_use]
     pub fn move_progress(&self) -> Option<MoveProgress> {

@@ -530,8 +530,7 @@ fn settled(
         // Without the new positions of the logs, only an older copy of a member is noticed later.
         _ => {}
     }
-    let (moves, pace) = (MoveCounters::default(), Pace::default());
-    pace.set_rate(move_rate);
+    let moves = MoveCounters::default();
     moves.slots_left.store(table.slots_to_move(), Relaxed);
     let shared = Arc::new(Shared {
         routes: ShardedRwLock::new(Routes::new(&table)),
@@ -540,7 +539,7 @@ fn settled(
         unsettled,
         disks,
         moves,
-        pace,
+        pace: Pace::new(move_rate),
     });
     let members = Arc::new(members);
     let upkeep = Some(Upkeep::start(&members, &shared)?);

@@ -8,7 +8,8 @@ use haul_disk_sim::MemoryDisk;
 use haul_testing::Random;
 
 use crate::{
-    BUCKET, check, content, dirs, fill, get, key, listed, open, put, small, spread, wait_for_moves,
+    BUCKET, check, content, dirs, fill, get, key, listed, open, open_at, put, small, spread,
+    wait_for_moves,
 };
 use haul_store_pool::{OpenWith, Pool};
 
@@ -44,11 +45,9 @@ fn members_that_join_and_leave_during_moves_get_their_slots_afterwards() {
     own.create_bucket(BUCKET).unwrap();
     fill(&own, 0..200);
     own.close().unwrap();
-    let with = OpenWith { move_rate: 1, ..OpenWith::default() };
-    let open_slowly = |numbers| Pool::open_on(&dirs(&disk, numbers), &with, &small()).unwrap().0;
-    drop(open_slowly(0..2));
+    drop(open_at(&disk, 0..2, 1));
     // One joins while keys move, and one leaves.
-    let mut pool = open_slowly(0..3);
+    let mut pool = open_at(&disk, 0..3, 1);
     assert_eq!(pool.members().len(), 3);
     let leaving = pool.members()[0].dir().to_owned();
     pool.remove_member(&leaving).unwrap();
@@ -69,10 +68,9 @@ fn members_that_join_and_leave_during_moves_get_their_slots_afterwards() {
 #[test]
 fn member_that_gets_keys_back_from_a_lost_one_leaves_nevertheless() {
     let disk = MemoryDisk::default();
-    let mut pool = open(&disk, 0..3);
+    let mut pool = open_at(&disk, 0..3, 1);
     pool.create_bucket(BUCKET).unwrap();
     fill(&pool, 0..150);
-    pool.set_move_rate(1);
     let [leaving, lost] = [0, 1].map(|position: usize| pool.members()[position].dir().to_owned());
     pool.remove_member(&leaving).unwrap();
     pool.close().unwrap();

@@ -11,7 +11,7 @@ use haul_file_store::{Attributes, Error, Precondition};
 use haul_store_pool::Pool;
 use haul_testing::Random;
 
-use crate::{BUCKET, get, key, open, put};
+use crate::{BUCKET, get, key, open_at, put};
 
 const KEYS: u64 = 200;
 const READERS: usize = 3;
@@ -167,13 +167,12 @@ fn check_histories(pool: &Pool) {
 #[test]
 fn calls_are_linearizable_while_keys_move() {
     let disk = MemoryDisk::default();
-    let mut pool = open(&disk, 0..2);
+    // So slowly that most keys are moved by their first write.
+    let mut pool = open_at(&disk, 0..2, 100);
     pool.create_bucket(BUCKET).unwrap();
     reset(&pool);
     check_histories(&pool);
     reset(&pool);
-    // So slowly that most keys are moved by their first write.
-    pool.set_move_rate(100);
     let dir = pool.members()[1].dir().to_owned();
     pool.remove_member(&dir).unwrap();
     check_histories(&pool);

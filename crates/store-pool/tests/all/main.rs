@@ -55,7 +55,13 @@ fn dirs(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>) -> Vec<Arc<
 
 /// Opens the pool in these directories of a disk.
 fn open(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>) -> Pool {
-    Pool::open_on(&dirs(disk, numbers), &OpenWith::default(), &small()).unwrap().0
+    open_at(disk, numbers, 0)
+}
+
+/// Opens the pool, and moves keys in the background at this rate.
+fn open_at(disk: &MemoryDisk, numbers: impl IntoIterator<Item = usize>, move_rate: u64) -> Pool {
+    let with = OpenWith { move_rate, ..OpenWith::default() };
+    Pool::open_on(&dirs(disk, numbers), &with, &small()).unwrap().0
 }
 
 /// Returns the error of opening these directories.

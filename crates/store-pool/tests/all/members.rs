@@ -8,7 +8,9 @@ use haul_file_store::{
 };
 use haul_store_pool::{OpenWith, Pool};
 
-use crate::{BUCKET, check, content, dirs, fill, get, key, listed, open, put, refusal, small};
+use crate::{
+    BUCKET, check, content, dirs, fill, get, key, listed, open, open_at, put, refusal, small,
+};
 
 /// Opens a pool of which the member in directory 1 is missing.
 fn without_one(disk: &MemoryDisk, objects: u64) -> Pool {
@@ -207,10 +209,9 @@ fn disk_that_is_at_its_place_is_not_given_up_although_it_was_not_given() {
 #[test]
 fn member_that_was_leaving_stays_if_all_others_are_lost() {
     let disk = MemoryDisk::default();
-    let mut pool = open(&disk, 0..2);
+    let mut pool = open_at(&disk, 0..2, 1);
     pool.create_bucket(BUCKET).unwrap();
     fill(&pool, 0..60);
-    pool.set_move_rate(1);
     let [leaving, lost] = [0, 1].map(|position: usize| pool.members()[position].dir().to_owned());
     pool.remove_member(&leaving).unwrap();
     pool.close().unwrap();
