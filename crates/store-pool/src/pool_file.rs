@@ -68,7 +68,7 @@ pub(crate) fn read(disk: &dyn Disk) -> Result<Copies> {
     })
 }
 
-/// Returns the names of the copies, first that of the copy that counts less.
+/// Returns the names of the copies; the copy that counts less is the first.
 fn by_value(disk: &dyn Disk) -> Result<[&'static str; 2]> {
     let generation = |name| {
         let copy = open_copy(disk, name)?.map(|file| decode_copy(&*file)).transpose()?;

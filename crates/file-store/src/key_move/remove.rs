@@ -35,7 +35,7 @@ pub(super) enum RemoveStep {
 ///    `confirmed`, which has been confirmed, has all of that. What `to` deletes from then on was
 ///    deleted after the move.
 /// 2. Enters `from`. If its gate is closed, begins again.
-/// 3. Appends tombstones to the log of `from`, that of the newest version last: what remains after a
+/// 3. Appends tombstones to the log of `from`, and the newest version's last: what remains after a
 ///    crash is a state in which the newest version is the same. Locks of versions do not matter,
 ///    because `to` has the versions with their locks.
 /// 4. Waits until they are durable, applies them, and removes the files of big objects.

@@ -81,7 +81,7 @@ fn queue_of_a_slow_target_has_its_limit() {
             thread::sleep(Duration::from_millis(20));
         }
     });
-    // More than the limit are those of about one second, and those of a message.
+    // The limit is exceeded by the events of about one second, and of a message.
     assert!((10..60).contains(&longest), "{longest} of {puts}");
     site.receiver.answer_after(Duration::ZERO);
     let texts = texts(&site.records(1));

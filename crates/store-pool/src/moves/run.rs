@@ -20,8 +20,8 @@ const PAGE_KEYS: usize = 1000;
 /// The threads that move keys, so that they share the syncs of both logs.
 const THREADS: usize = 16;
 
-/// Moves the keys of all moving slots, and then those of slots that could not be spread before,
-/// because a slot has one old member.
+/// Moves the keys of all moving slots. Then spreads the slots that could not be spread before, since
+/// a slot has one old member, and moves their keys, too.
 ///
 /// 1. Moves each key that an old member still has. After a crash, the pool continues: a key that was
 ///    copied and not removed is only removed.

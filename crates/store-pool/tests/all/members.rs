@@ -207,6 +207,21 @@ fn disk_that_is_at_its_place_is_not_given_up_although_it_was_not_given() {
 }
 
 #[test]
+fn directory_with_a_damaged_table_is_no_store_of_its_own() {
+    let parent = tempfile::tempdir().unwrap();
+    let dirs: Vec<_> = ["d0", "d1"].map(|name| parent.path().join(name)).into();
+    let pool = Pool::open(&dirs, &small()).unwrap().0;
+    pool.create_bucket(BUCKET).unwrap();
+    pool.close().unwrap();
+    for name in ["POOL", "POOL.copy"] {
+        std::fs::write(dirs[0].join(name), "damaged").unwrap();
+    }
+    // The keys of the other member would be absent.
+    let refused = Pool::open(&dirs[..1], &small()).unwrap_err().to_string();
+    assert!(refused.contains("no copy of its table"), "{refused}");
+}
+
+#[test]
 fn member_that_was_leaving_stays_if_all_others_are_lost() {
     let disk = MemoryDisk::default();
     let mut pool = open_at(&disk, 0..2, 1);
