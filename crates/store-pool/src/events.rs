@@ -7,12 +7,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
 use haul_disk::{Error as DiskError, Op};
 use haul_file_store::{Error, EventQueueState, EventQueues, QueuedEvent, Result, Store};
+use haul_sync::Mutex;
 
 use crate::member::Member;
 use crate::waiting::Call;
@@ -47,27 +48,39 @@ fn call<T: Send + 'static>(
     if members.len() == 1 {
         return work(&store);
     }
+    let result = Arc::new(Mutex::new(None));
+    let its_result = Arc::clone(&result);
+    let work = move || *its_result.lock() = Some(work(&store));
+    run_apart(member, begin, Box::new(work))?;
+    let result = result.lock().take();
+    result.unwrap_or(Err(Error::Stopped { what: "a thread of the pool panicked" }))
+}
+
+/// Runs `work` on a thread of its own, and waits for its end or its panic. It is no part of [`call`],
+/// because that would compile the thread and the channel for each kind of result.
+fn run_apart(
+    member: &Member,
+    begin: fn(&Member) -> Result<Call>,
+    work: Box<dyn FnOnce() + Send>,
+) -> Result<()> {
     if member.waiting().longest > WAIT_MAX {
         return Err(member.stalled());
     }
     let call = begin(member)?;
-    let (sender, receiver) = sync_channel(1);
-    let work = move || {
-        let done = work(&store);
+    let (end, ended) = channel();
+    let run = move || {
+        work();
         drop(call);
         // The receiver may have given up.
-        sender.send(done).ok();
+        end.send(()).ok();
     };
     let thread = thread::Builder::new().name("pool events".to_owned());
     thread
-        .spawn(work)
+        .spawn(run)
         .map_err(|source| Error::Disk(DiskError::new(Op::Open, "a thread of the pool", source)))?;
-    match receiver.recv_timeout(CALL_TIME_MAX) {
-        Ok(done) => done,
+    match ended.recv_timeout(CALL_TIME_MAX) {
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => Ok(()),
         Err(RecvTimeoutError::Timeout) => Err(member.stalled()),
-        Err(RecvTimeoutError::Disconnected) => {
-            Err(Error::Stopped { what: "a thread of the pool panicked" })
-        }
     }
 }
 
