@@ -92,12 +92,23 @@ fn churn_times() -> u64 {
 #[test]
 fn no_overwrite_fails_and_write_amplification_is_bounded() {
     // A volume is a fortieth of this disk, so partially filled volumes weigh more than on a real
-    // disk. Many overwrites take minutes; then all shares and both distributions are tested.
-    const ALL: [(u64, f64); 3] = [(60, 4.0), (75, 4.5), (80, 7.0)];
+    // disk. Many overwrites take minutes; then all shares and both distributions are tested. The
+    // maximum is a fifth or more above what was measured: how many puts share a sync, and how far
+    // compaction gets between them, depends on the load of the machine.
+    const ALL: [(u64, bool, f64); 6] = [
+        (60, false, 4.0),
+        (60, true, 4.0),
+        (75, false, 4.7),
+        (75, true, 5.5),
+        (80, false, 7.0),
+        (80, true, 7.0),
+    ];
     let times = churn_times();
-    let cases = ALL.into_iter().flat_map(|(live, max)| [(live, false, max), (live, true, max)]);
     let is_short = |live, is_skewed| matches!((live, is_skewed), (60, true) | (75, false));
-    for (live, is_skewed, max) in cases.filter(|case| times > 2 || is_short(case.0, case.1)) {
+    for (live, is_skewed, max) in ALL {
+        if times == 2 && !is_short(live, is_skewed) {
+            continue;
+        }
         let Some(amplification) = churn(live, times, is_skewed) else { return };
         assert!(amplification < max, "{amplification} at {live} % live, skewed {is_skewed}");
     }
