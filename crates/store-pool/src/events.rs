@@ -278,3 +278,31 @@ impl MemberReader<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use haul_file_store::Options;
+
+    use super::*;
+    use crate::Pool;
+
+    #[test]
+    fn call_that_panics_fails_and_does_not_count_as_waiting() {
+        let parent = tempfile::tempdir().unwrap();
+        let dirs = ["d0", "d1"].map(|name| parent.path().join(name));
+        let options = Options {
+            volume_bytes: 2 << 20,
+            big_object_bytes: 64 << 10,
+            index_memory_bytes: 1 << 20,
+            ..Options::default()
+        };
+        let pool = Pool::open(&dirs, &options).unwrap().0;
+        let member = &pool.members[1];
+        let panics = |_: &Store| -> Result<u8> { panic!("as the test wants") };
+        let failed = call(&pool.members, member, Member::begin_write, panics).unwrap_err();
+        assert!(matches!(failed, Error::Stopped { .. }), "{failed}");
+        assert_eq!(member.waiting().calls, 0);
+        assert_eq!(call(&pool.members, member, Member::begin_write, |_| Ok(7)).unwrap(), 7);
+        pool.close().unwrap();
+    }
+}
